@@ -1,0 +1,68 @@
+"""What every part shares: array types and the wording of argument errors."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
+    """Return `value` as an int, or say which range of integers `name` takes."""
+    expected = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be {expected}, got {value!r}.")
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        raise ValueError(f"{name} must be {expected}, got {number}.")
+    return number
+
+
+def check_real(
+    name: str,
+    value: object,
+    minimum: float = -np.inf,
+    maximum: float = np.inf,
+    *,
+    open_minimum: bool = False,
+) -> float:
+    """Return `value` as a finite float in range, or say which range `name` takes."""
+    low, high = ("(" if open_minimum else "["), "]"
+    expected = f"a finite number in {low}{minimum:g}, {maximum:g}{high}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {expected}, got {value!r}.")
+    number = float(value)
+    below = number <= minimum if open_minimum else number < minimum
+    if not np.isfinite(number) or below or number > maximum:
+        raise ValueError(f"{name} must be {expected}, got {number:g}.")
+    return number
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`, or list them."""
+    options = list(choices)
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+    return value
+
+
+def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
+    """Return `value` as a finite float array of `shape` (None: any length), or say what is wrong with it."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numeric, got an array of dtype {array.dtype}.")
+    fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
+    if not fits:
+        wanted = "(" + ", ".join("n" if side is None else str(side) for side in shape) + ")"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}.")
+    array = np.asarray(array, dtype=np.float64)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, but entry {where} is {array[where]}.")
+    return array
