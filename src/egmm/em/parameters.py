@@ -1,0 +1,121 @@
+"""The evidential mixture: its parameters, and the form of them an E-step reads."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from egmm._checks import FloatArray
+
+
+class Parameters(NamedTuple):
+    """Mixing weights, cluster means and covariances; means are relative to the rows' centre."""
+
+    weights: FloatArray
+    """(M,) mixing probability of each focal set."""
+    means: FloatArray
+    """(C, D) cluster means minus the centre."""
+    covariances: FloatArray
+    """(D, D) shared by all clusters, or (C, D, D)."""
+
+
+class Components(NamedTuple):
+    r"""What an E-step needs of `Parameters`, made once per pass.
+
+    Cluster k has precision :math:`P_k = U_k U_k^\top`. The density of focal set j is the normalised geometric mean of
+    its members', :math:`\log N_j(x) = \kappa_j + \sum_k W_{jk} \log N_k(x)`; with one shared covariance that is the
+    paper's Gaussian at the average of the members' means [eq_ConsMean, eq_ConsCov].
+    """
+
+    centre: FloatArray
+    """(D,) subtracted from every row."""
+    factors: FloatArray
+    """(D, D) shared, or (C, D, D): upper triangular U with P = U U'."""
+    whitened: FloatArray
+    """(C, D) mu_k' U_k."""
+    log_norms: FloatArray
+    """(C,) log-density of each cluster at its mean."""
+    log_weights: FloatArray
+    """(M,) log pi_j + kappa_j."""
+    shares: FloatArray
+    """(M, C) W."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all clusters have one covariance."""
+        return self.factors.ndim == 2
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A covariance estimate has no Cholesky factor."""
+
+
+def components(params: Parameters, centre: FloatArray, shares: FloatArray) -> Components:
+    """Factor the covariances and fold the focal sets' constants into their weights."""
+    factors, log_roots = precision_factors(params.covariances)
+    dim = params.means.shape[1]
+    log_norms = np.broadcast_to(log_roots - 0.5 * dim * np.log(2 * np.pi), params.means.shape[:1]).copy()
+    if factors.ndim == 2:
+        whitened = params.means @ factors
+        kappa = 0.5 * _spread(whitened, shares)
+    else:
+        whitened = np.einsum("kd,kde->ke", params.means, factors)
+        kappa = _geometric_mean_constants(params.means, factors, log_roots, shares)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(params.weights) + kappa
+    return Components(centre, factors, whitened, log_norms, log_weights, shares)
+
+
+def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Upper triangular U with inverse covariance U U', and log det U, for one or many covariances."""
+    # Factor at unit diagonal: features may differ by many orders of magnitude.
+    scales = np.sqrt(np.einsum("...dd->...d", covariances))
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        smallest = np.einsum("...dd->...d", covariances).min()
+        raise NotPositiveDefiniteError(f"smallest variance {smallest:.3g}")
+    try:
+        lower = np.linalg.cholesky(covariances / (scales[..., :, None] * scales[..., None, :]))
+    except np.linalg.LinAlgError:
+        smallest = np.linalg.eigvalsh(covariances).min()
+        raise NotPositiveDefiniteError(f"smallest eigenvalue {smallest:.3g}") from None
+    if lower.ndim == 2:
+        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
+    else:
+        inverse = np.linalg.solve(lower, np.broadcast_to(np.eye(lower.shape[-1]), lower.shape))
+    factors = np.swapaxes(inverse, -1, -2) / scales[..., :, None]
+    return factors, np.log(np.einsum("...dd->...d", factors)).sum(axis=-1)
+
+
+def focal_parameters(params: Parameters, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means (M, D) and covariances ((D, D) or (M, D, D)) of the focal sets' Gaussians."""
+    if params.covariances.ndim == 2:
+        return shares @ params.means, params.covariances
+    factors, _ = precision_factors(params.covariances)
+    precisions = factors @ np.swapaxes(factors, -1, -2)
+    natural = np.einsum("kde,ke->kd", precisions, params.means)
+    mean_precisions = np.einsum("jk,kde->jde", shares, precisions)
+    focal_factors, _ = precision_factors(mean_precisions)
+    covariances = focal_factors @ np.swapaxes(focal_factors, -1, -2)
+    return np.einsum("jde,je->jd", covariances, shares @ natural), covariances
+
+
+def _spread(whitened: FloatArray, shares: FloatArray) -> FloatArray:
+    """V_j = mean_{k in A_j} |mu_k - nu_j|^2 in whitened coordinates, (M,)."""
+    centres = shares @ whitened
+    squares = ((whitened[None, :, :] - centres[:, None, :]) ** 2).sum(axis=2)
+    return np.asarray((shares * squares).sum(axis=1))
+
+
+def _geometric_mean_constants(
+    means: FloatArray, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """kappa_j = (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2: about nu_j nothing cancels."""
+    precisions = factors @ np.swapaxes(factors, -1, -2)
+    mean_precisions = np.einsum("jk,kde->jde", shares, precisions)
+    natural = np.einsum("kde,ke->kd", precisions, means)
+    focal_factors, focal_log_roots = precision_factors(mean_precisions)
+    # `precision_factors` returns a factor of the inverse: here that is the focal covariance.
+    focal_means = np.einsum("jde,jfe,jf->jd", focal_factors, focal_factors, shares @ natural)
+    offsets = np.einsum("jkd,kde->jke", means[None] - focal_means[:, None], factors)
+    spread = (shares * (offsets**2).sum(axis=2)).sum(axis=1)
+    return np.asarray(-focal_log_roots - shares @ log_roots + 0.5 * spread)
