@@ -1,5 +1,8 @@
 """The E-step on one block of rows in NumPy and the log domain: the reference every other engine must agree with."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from egmm._checks import FloatArray
@@ -26,6 +29,11 @@ def e_step(X: FloatArray, sample_weight: FloatArray | None, model: Components, s
         log_likelihood = float(sample_weight @ log_norm)
     betp = mass @ model.shares
     return Statistics(mass.sum(axis=0), betp.T @ rows, cluster_scatters(rows, betp, scatter), log_likelihood)
+
+
+def prepare(model: Components, scatter: str) -> Callable[[FloatArray, FloatArray | None], Statistics]:
+    """Return the E-step of a block of rows for one pass with `model`."""
+    return partial(e_step, model=model, scatter=scatter)
 
 
 def centred(X: FloatArray, model: Components) -> FloatArray:

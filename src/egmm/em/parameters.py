@@ -109,7 +109,7 @@ def _spread(whitened: FloatArray, shares: FloatArray) -> FloatArray:
 def _geometric_mean_constants(
     means: FloatArray, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
 ) -> FloatArray:
-    """kappa_j = (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2: about nu_j nothing cancels."""
+    """kappa_j = (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation."""
     precisions = factors @ np.swapaxes(factors, -1, -2)
     mean_precisions = np.einsum("jk,kde->jde", shares, precisions)
     natural = np.einsum("kde,ke->kd", precisions, means)

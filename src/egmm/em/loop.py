@@ -1,0 +1,130 @@
+"""The EM loop: passes and steps until the gain that is left is below the tolerance."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from egmm.em.accelerate import SUFFICIENT, QuasiNewton
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.problem import Point, Problem
+
+ACCELERATED = ("EEE", "EEI")
+"""Covariance models with quasi-Newton coordinates."""
+
+TRAIL = 8
+"""EM steps before quasi-Newton may take over; their gradients are its first curvature."""
+
+PATIENCE = 12
+"""EM goes on while it is predicted to finish within so many passes."""
+
+CRAWL = 1e-3
+"""Gain per unit weight below which EM crawls. Above it EM is still finding its basin, where curvature misleads."""
+
+
+@dataclass
+class Ascent:
+    """EM from one start: where it is, how it came there, whether it has arrived.
+
+    Plain EM stops when the last gain is below `tol` (on the total objective), as the authors' code does. Accelerated
+    EM stops when the gain that is still to come is predicted to be below it.
+    """
+
+    problem: Problem
+    point: Point
+    tol: float
+    accelerate: bool
+    history: list[float] = field(default_factory=list)
+    """Log-likelihood at the start and after every step."""
+    n_iter: int = 0
+    converged: bool = False
+    n_passes: int = 1
+    _trail: list[Point] = field(default_factory=list)
+    _newton: QuasiNewton | None = None
+
+    @classmethod
+    def from_start(cls, problem: Problem, start: Parameters, *, tol: float, accelerate: bool) -> "Ascent":
+        """Evaluate the start."""
+        point = problem.evaluate(start)
+        return cls(problem, point, tol, accelerate and problem.covariance in ACCELERATED, [point.log_likelihood])
+
+    def run(self, max_iter: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
+        """Step until converged or `max_iter` steps; `report` is called after every step."""
+        self._trail = [self.point]
+        while not self.converged and self.n_iter < max_iter:
+            if self._newton is None:
+                self._em_step()
+            else:
+                self._newton_step(self._newton)
+            if report is not None:
+                report(self)
+        return self
+
+    def _em_step(self) -> None:
+        before = self.point.objective
+        self.n_passes += 1
+        self._arrive(self.problem.evaluate(self.problem.m_step(self.point)))
+        gain = self.point.objective - before
+        if not self.accelerate:
+            self.converged = gain < self.tol
+            return
+        left, rate = _aitken([point.objective for point in self._trail])
+        self.converged = left < self.tol
+        crawls = gain < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
+        if crawls and len(self._trail) > TRAIL:
+            self._newton = QuasiNewton(self.problem, self._trail)
+
+    def _newton_step(self, newton: QuasiNewton) -> None:
+        step, slope = newton.propose()
+        if not slope > 0:
+            self._leave_newton()
+            return
+        if 0.5 * slope < self.tol:
+            self.converged = True
+            return
+        for _ in range(3):
+            point = self._try(newton.params_at(step))
+            gain = -np.inf if point is None else point.objective - self.point.objective
+            if point is not None and gain >= SUFFICIENT * slope:
+                newton.accept(point, step)
+                self._arrive(point)
+                return
+            # The parabola through both values and the slope, kept within sight of the step.
+            shrink = float(np.clip(0.5 * slope / (slope - gain), 0.1, 0.5))
+            step, slope = step * shrink, slope * shrink
+        self._leave_newton()
+
+    def _leave_newton(self) -> None:
+        """Go back to EM, which cannot fail."""
+        self._newton = None
+        self._trail = [self.point]
+        self._em_step()
+
+    def _try(self, params: Parameters) -> Point | None:
+        self.n_passes += 1
+        try:
+            with np.errstate(all="ignore"):
+                point = self.problem.evaluate(params)
+        except NotPositiveDefiniteError:
+            return None
+        return point if np.isfinite(point.objective) else None
+
+    def _arrive(self, point: Point) -> None:
+        self.point = point
+        self.n_iter += 1
+        self.history.append(point.log_likelihood)
+        self._trail = [*self._trail[-TRAIL:], point]
+
+
+def _aitken(objectives: list[float]) -> tuple[float, float]:
+    """Gain still to come, and the rate at which gains fall, if they go on as the last ones did."""
+    gains = np.diff(objectives[-4:])
+    if len(gains) < 3:
+        return np.inf, 1.0
+    if gains[-1] <= 0:
+        return 0.0, 0.0
+    # The slower of the last two rates: a rate seen once may be the end of a fast mode before a slow one.
+    rate = max(gains[-1] / max(gains[-2], 1e-300), gains[-2] / max(gains[-3], 1e-300))
+    if not rate < 1:
+        return np.inf, 1.0
+    return float(gains[-1] * rate / (1 - rate)), float(rate)

@@ -1,0 +1,58 @@
+"""One estimation problem: rows, model and engine bound together, as the loop sees it."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from egmm._checks import FloatArray
+from egmm.em import estep, estep_numba
+from egmm.em.mstep import SHARED, m_step
+from egmm.em.parameters import Parameters, components
+from egmm.em.statistics import Moments, Statistics
+from egmm.rows.source import RowSource
+
+
+class Point(NamedTuple):
+    """Parameters with all that a pass over the rows says about them."""
+
+    params: Parameters
+    statistics: Statistics
+    log_likelihood: float
+    """Total log-likelihood of the rows."""
+    objective: float
+    """What EM raises: the log-likelihood minus the ridge's penalty."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, focal sets, covariance model, regularisation and engine of one fit."""
+
+    rows: RowSource
+    moments: Moments
+    shares: FloatArray
+    covariance: str
+    ridge: FloatArray
+    engine: str
+
+    def evaluate(self, params: Parameters) -> Point:
+        """One pass over the rows: the E-step, its sums and the log-likelihood."""
+        model = components(params, self.moments.centre, self.shares)
+        scatter = scatter_kind(self.covariance)
+        function = (estep_numba if self.engine == "numba" else estep).prepare(model, scatter)
+        statistics = self.rows.reduce(function)
+        value = estep.log_likelihood(statistics, model, self.moments)
+        return Point(params, statistics, value, value - self._penalty(model.factors))
+
+    def m_step(self, point: Point) -> Parameters:
+        """Return the parameters the M-step makes of a pass."""
+        return m_step(point.statistics, self.moments, self.shares, point.params, self.covariance, self.ridge)
+
+    def _penalty(self, factors: FloatArray) -> float:
+        """N tr(P R) / 2: with it, adding R to a shared covariance is exact EM."""
+        if factors.ndim != 2:
+            return 0.0
+        return 0.5 * self.moments.weight * float((self.ridge[:, None] * factors**2).sum())
+
+
+def scatter_kind(covariance: str) -> str:
+    """Which second moments per cluster the M-step of a covariance model reads."""
+    return "none" if covariance in SHARED else "full"
