@@ -275,7 +275,7 @@ class FocalSets:
         array([[1, 3],
                [3, 2]])
         """
-        return self._masks[:, None] | self._same_frame(other)._masks[None, :]
+        return self._masks[:, None] | other.on_frame_of(self)._masks[None, :]
 
     def intersection(self, other: "FocalSets") -> IntArray:
         r"""Bit masks of the intersections :math:`A_i \cap B_j`, (len(self), len(other)).
@@ -285,7 +285,7 @@ class FocalSets:
                [0, 2],
                [1, 2]])
         """
-        return self._masks[:, None] & self._same_frame(other)._masks[None, :]
+        return self._masks[:, None] & other.on_frame_of(self)._masks[None, :]
 
     def columns_of(self, masks: IntArray) -> IntArray:
         """Columns of the sets with these bit masks; -1 where a set is not in the family."""
@@ -293,13 +293,14 @@ class FocalSets:
         at = np.minimum(at, len(self) - 1)
         return np.where(self._masks[at] == masks, at, -1).astype(np.int64)
 
-    def _same_frame(self, other: "FocalSets") -> "FocalSets":
+    def on_frame_of(self, other: "FocalSets") -> "FocalSets":
+        """Return this family if it is over the same frame as `other`, or say that the frames differ."""
         if other.n_clusters != self._n_clusters:
             raise ValueError(
                 f"The frames differ: {self._n_clusters} and {other.n_clusters} clusters; "
                 "refine them to a common frame first."
             )
-        return other
+        return self
 
     def __len__(self) -> int:
         return int(self._masks.size)

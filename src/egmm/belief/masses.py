@@ -1,0 +1,103 @@
+"""Mass functions as rows of a matrix: validation, and the same masses over another family of sets."""
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_finite_matrix
+from egmm.belief.focal import FocalSets
+
+SUM_TOLERANCE = 1e-8
+"""How far from 1 the masses of a row may sum."""
+
+
+def check_focal(focal: object) -> FocalSets:
+    """Return `focal` if it is a family of sets, or say how to build one."""
+    if not isinstance(focal, FocalSets):
+        raise TypeError(f"focal_sets must be a FocalSets, got {type(focal).__name__}; FocalSets.of(...) builds one.")
+    return focal
+
+
+def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
+    r"""Return `mass` as mass functions over `focal`, one per row, or say which entry or row is none.
+
+    .. math:: m_i(A_j) \ge 0, \qquad \Bigl| \sum_j m_i(A_j) - 1 \Bigr| \le 10^{-8}
+
+    Parameters
+    ----------
+    mass : array-like of shape (n_samples, n_focal)
+        Masses in the column order of `focal`.
+    focal : FocalSets
+        The sets :math:`A_j`.
+
+    Returns
+    -------
+    mass : ndarray of shape (n_samples, n_focal)
+        The same masses in double precision; the same array when it already is.
+
+    Examples
+    --------
+    >>> check_mass([[0.5, 0.1, 0.3]], FocalSets.full(2))
+    Traceback (most recent call last):
+    ValueError: mass rows must sum to 1 within 1e-8; row 0 sums to 0.9.
+    """
+    array = np.asarray(mass)
+    if array.dtype != np.float64 or array.shape[1:] != (len(check_focal(focal)),):
+        array = check_finite_matrix("mass", array, (None, len(focal)))
+    totals = array @ np.ones(len(focal))
+    # NaN fails both comparisons, so two passes tell good masses; the bad ones are worth a closer look.
+    if not (array.size == 0 or array.min() >= 0) or not (np.abs(totals - 1) <= SUM_TOLERANCE).all():
+        _explain(check_finite_matrix("mass", array, (None, len(focal))), totals)
+    return array
+
+
+def _explain(mass: FloatArray, totals: FloatArray) -> NoReturn:
+    """Raise the error that names the first bad entry or row."""
+    if (mass < 0).any():
+        where = tuple(int(i) for i in np.argwhere(mass < 0)[0])
+        raise ValueError(f"mass must be non-negative, but entry {where} is {mass[where]:.6g}.")
+    row = int(np.argmax(np.abs(totals - 1) > SUM_TOLERANCE))
+    raise ValueError(f"mass rows must sum to 1 within 1e-8; row {row} sums to {totals[row]:.10g}.")
+
+
+def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:
+    r"""Write the same mass functions over another family: sets that are not in `focal` get mass zero.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (n_samples, n_focal)
+        Masses in the column order of `focal`.
+    focal, into : FocalSets
+        The old and the new family, over the same frame. `into` must hold every set that carries mass.
+
+    Returns
+    -------
+    mass : ndarray of shape (n_samples, len(into))
+
+    Examples
+    --------
+    >>> embed(np.array([[0.4, 0.6]]), FocalSets.singletons(2), FocalSets.full(2))
+    array([[0.4, 0.6, 0. ]])
+    """
+    columns = into.columns_of(focal.on_frame_of(into).masks)
+    for column in np.flatnonzero(columns < 0):
+        if np.any(mass[:, column] > 0):
+            row = int(np.argmax(mass[:, column] > 0))
+            raise ValueError(
+                f"{focal.labels[column]} carries mass in row {row} but is not among the focal sets of the new family."
+            )
+    kept = columns >= 0
+    out = np.zeros((mass.shape[0], len(into)))
+    out[:, columns[kept]] = mass[:, kept]
+    return out
+
+
+def joint_family(*families: FocalSets) -> FocalSets:
+    """Return the family of all the sets of the given families.
+
+    >>> joint_family(FocalSets.singletons(2), FocalSets.from_sets([{0, 1}], 2)).labels
+    ('{1}', '{2}', '{1,2}')
+    """
+    first = families[0]
+    masks = [family.on_frame_of(first).masks for family in families]
+    return FocalSets(np.concatenate(masks), first.n_clusters)

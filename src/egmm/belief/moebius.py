@@ -1,0 +1,116 @@
+r"""Fast Moebius transforms on the power set: sums over subsets or supersets in :math:`C 2^{C-1}` additions per row.
+
+Columns are indexed by bit mask, the empty set first, so there are :math:`2^C` of them.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_finite_matrix
+
+_BLOCK_BYTES = 1 << 19
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices of rows whose `n_columns` doubles stay in the second-level cache."""
+    size = max(16, _BLOCK_BYTES // (8 * max(n_columns, 1)))
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+def subset_sums(values: FloatArray) -> FloatArray:
+    r"""Sum over subsets: :math:`g(A) = \sum_{B \subseteq A} f(B)`, row by row.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, 2**n_clusters)
+        :math:`f`, the column of a set being its bit mask.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_samples, 2**n_clusters)
+
+    Examples
+    --------
+    >>> subset_sums([[0, 0.5, 0.1, 0.4]])
+    array([[0. , 0.5, 0.1, 1. ]])
+    """
+    return _transform(values, lambda lower, upper: np.add(upper, lower, out=upper))
+
+
+def subset_differences(sums: FloatArray) -> FloatArray:
+    r"""Undo :func:`subset_sums`: :math:`f(A) = \sum_{B \subseteq A} (-1)^{|A| - |B|} g(B)`.
+
+    Parameters
+    ----------
+    sums : array-like of shape (n_samples, 2**n_clusters)
+        :math:`g`, the column of a set being its bit mask.
+
+    Returns
+    -------
+    values : ndarray of shape (n_samples, 2**n_clusters)
+
+    Examples
+    --------
+    >>> subset_differences([[0, 0.5, 0.25, 1]])
+    array([[0.  , 0.5 , 0.25, 0.25]])
+    """
+    return _transform(sums, lambda lower, upper: np.subtract(upper, lower, out=upper))
+
+
+def superset_sums(values: FloatArray) -> FloatArray:
+    r"""Sum over supersets: :math:`g(A) = \sum_{B \supseteq A} f(B)`, row by row.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, 2**n_clusters)
+        :math:`f`, the column of a set being its bit mask.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_samples, 2**n_clusters)
+
+    Examples
+    --------
+    >>> superset_sums([[0, 0.5, 0.1, 0.4]])
+    array([[1. , 0.9, 0.5, 0.4]])
+    """
+    return _transform(values, lambda lower, upper: np.add(lower, upper, out=lower))
+
+
+def superset_differences(sums: FloatArray) -> FloatArray:
+    r"""Undo :func:`superset_sums`: :math:`f(A) = \sum_{B \supseteq A} (-1)^{|B| - |A|} g(B)`.
+
+    Parameters
+    ----------
+    sums : array-like of shape (n_samples, 2**n_clusters)
+        :math:`g`, the column of a set being its bit mask.
+
+    Returns
+    -------
+    values : ndarray of shape (n_samples, 2**n_clusters)
+
+    Examples
+    --------
+    >>> superset_differences([[1, 0.75, 0.5, 0.25]])
+    array([[0.  , 0.5 , 0.25, 0.25]])
+    """
+    return _transform(sums, lambda lower, upper: np.subtract(lower, upper, out=lower))
+
+
+def _transform(values: FloatArray, butterfly: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
+    """Apply the butterfly to every pair of sets differing by one cluster, block by block with rows contiguous."""
+    array = check_finite_matrix("values", values, (None, None))
+    n_rows, n_columns = array.shape
+    if n_columns == 0 or n_columns & (n_columns - 1):
+        raise ValueError(f"values must have 2**n_clusters columns, the empty set first, got {n_columns}.")
+    out = np.empty(array.shape)
+    for block in row_blocks(n_rows, n_columns):
+        sets_by_rows = array[block].T.copy(order="C")
+        step = 1
+        while step < n_columns:
+            halves = sets_by_rows.reshape(n_columns // (2 * step), 2, step, -1)
+            butterfly(halves[:, 0], halves[:, 1])
+            step *= 2
+        out[block] = sets_by_rows.T
+    return out
