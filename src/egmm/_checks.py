@@ -66,3 +66,16 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, but entry {where} is {array[where]}.")
     return array
+
+
+def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
+    """Return weights of rows, finite and not negative and not all zero; None stays None."""
+    if value is None:
+        return None
+    weight = check_finite_matrix("sample_weight", value, (n_samples,))
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight must not be negative, but row {row} has {weight[row]:g}.")
+    if not weight.any():
+        raise ValueError("sample_weight must not be all zero: no row would count.")
+    return weight

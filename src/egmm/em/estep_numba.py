@@ -49,12 +49,8 @@ def prepare(model: Components, scatter: str) -> Callable[[FloatArray, FloatArray
     """Return the E-step of a block of rows for one pass with `model`."""
     density = _density(model, scatter)
     if density is None:
-        return partial(estep.e_step, model=model, scatter=scatter)
-    starts, members, powers, halves, power_of = _plan(model.shares.tobytes(), *model.shares.shape)
-    if model.log_weights.max() > LARGEST_LOG_WEIGHT:
-        powers = powers[:0]
-    sets = Sets(model.log_weights, starts, members, powers, halves, power_of)
-    return partial(e_step, centre=model.centre, density=density, sets=sets, scatter=scatter)
+        return estep.prepare(model, scatter)
+    return partial(e_step, centre=model.centre, density=density, sets=_sets(model), scatter=scatter)
 
 
 def e_step(
@@ -66,10 +62,23 @@ def e_step(
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
     weight = np.empty(0) if sample_weight is None else sample_weight
     rows = np.ascontiguousarray(X)
-    log_likelihood = kernel(rows.dtype.name)(
-        rows, weight, centre, density, sets, (counts, sums, scatters), (NO_ROWS, NO_ROWS, NO_ROWS[:, 0])
-    )
+    sums_out = (counts, sums, scatters)
+    log_likelihood = kernel(rows.dtype.name)(rows, weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
     return Statistics(counts, sums, _unfolded(scatters, scatter), float(log_likelihood))
+
+
+def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
+    """Masses (n, M) and log-densities (n,) of one block of rows [eq_EMemb]."""
+    density = _density(model, "none")
+    if density is None:
+        return estep.masses(X, model)
+    n_focal, n_clusters = model.shares.shape
+    rows = np.ascontiguousarray(X)
+    dim = rows.shape[1]
+    rows_out = (np.empty((len(rows), n_focal)), np.empty(len(rows)))
+    sums_out = (np.zeros(n_focal), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
+    kernel(rows.dtype.name)(rows, np.empty(0), model.centre, density, _sets(model), sums_out, rows_out)
+    return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(rows, model), model)
 
 
 @cache
@@ -84,7 +93,7 @@ def kernel(dtype: str) -> Callable[..., float]:
         index = np.zeros(1, dtype=np.int64)
         sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
         sums = (np.zeros(1), np.zeros((1, 1)), np.zeros((1, 0, 1)))
-        rows_out = (NO_ROWS, NO_ROWS, NO_ROWS[:, 0])
+        rows_out = (NO_ROWS, NO_ROWS[:, 0])
         block_pass(np.zeros((1, 1), dtype=dtype), np.empty(0), np.zeros(1), density, sets, sums, rows_out)
     finally:
         notice.cancel()
@@ -111,6 +120,13 @@ def _density(model: Components, scatter: str) -> Density | None:
         return None
     offsets = -0.5 * (model.whitened**2).sum(axis=1)
     return Density(linear, offsets, np.empty((0, dim, dim)), model.whitened)
+
+
+def _sets(model: Components) -> Sets:
+    starts, members, powers, halves, power_of = _plan(model.shares.tobytes(), *model.shares.shape)
+    if model.log_weights.max() > LARGEST_LOG_WEIGHT:
+        powers = powers[:0]
+    return Sets(model.log_weights, starts, members, powers, halves, power_of)
 
 
 @lru_cache(maxsize=64)

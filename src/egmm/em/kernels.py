@@ -11,7 +11,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 LANES = 64
@@ -30,14 +30,14 @@ def _cached(**options: Any) -> Callable[..., Any]:
     """Compile with the result kept in the user's cache directory, unless NUMBA_CACHE_DIR names another."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = before or str(_user_cache() / "egmm")
+        before = config.CACHE_DIR
+        config.CACHE_DIR = before or str(_user_cache() / "egmm")
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # No directory can be written: compile in every process.
             return numba.njit(**options)(function)
         finally:
-            numba.config.CACHE_DIR = before
+            config.CACHE_DIR = before
 
     return decorate
 
@@ -209,13 +209,13 @@ def block_pass(X, weight, centre, density, sets, sums_out, rows_out):
         Members of set j are ``members[starts[j]:starts[j + 1]]``; the last three are the plan of `_masses_by_products`.
     sums_out : (counts, sums, scatters)
         (M,), (C, D) and (C, D, D), (C, 1, D) or (C, 0, D).
-    rows_out : (masses, pignistics, log_densities)
-        (n, M), (n, C) and (n,): filled where they have rows.
+    rows_out : (masses, log_densities)
+        (n, M) and (n,): filled where they have rows.
     """
     linear, offsets, factors, whitened = density
     log_weights, starts, members, powers, halves, power_of = sets
     counts, sums, scatters = sums_out
-    masses_out, betp_out, log_out = rows_out
+    masses_out, log_out = rows_out
     n_rows, dim = X.shape
     n_clusters, n_focal = sums.shape[0], counts.shape[0]
     is_shared = factors.shape[0] == 0
@@ -256,8 +256,6 @@ def block_pass(X, weight, centre, density, sets, sums_out, rows_out):
                 log_out[first + i] = np.log(lanes[1, i]) + lanes[0, i]
         if masses_out.shape[0] > 0:
             _store(mass, first, n, masses_out)
-        if betp_out.shape[0] > 0:
-            _store(betp, first, n, betp_out)
         for k in range(n_clusters):
             for d in range(dim):
                 sums[k, d] += _dot(betp[k], tile[d])

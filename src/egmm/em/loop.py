@@ -26,8 +26,9 @@ CRAWL = 1e-3
 class Ascent:
     """EM from one start: where it is, how it came there, whether it has arrived.
 
-    Plain EM stops when the last gain is below `tol` (on the total objective), as the authors' code does. Accelerated
-    EM stops when the gain that is still to come is predicted to be below it.
+    Plain EM stops when the log-likelihood's last gain is below `tol` (on the total), as the authors' code does; with a
+    ridge it may even fall, which stops it too. Accelerated EM stops when the objective's gain that is still to come is
+    predicted to be below `tol`.
     """
 
     problem: Problem
@@ -61,13 +62,13 @@ class Ascent:
         return self
 
     def _em_step(self) -> None:
-        before = self.point.objective
+        before = self.point
         self.n_passes += 1
-        self._arrive(self.problem.evaluate(self.problem.m_step(self.point)))
-        gain = self.point.objective - before
+        self._arrive(self.problem.evaluate(self.problem.m_step(before)))
         if not self.accelerate:
-            self.converged = gain < self.tol
+            self.converged = self.point.log_likelihood - before.log_likelihood < self.tol
             return
+        gain = self.point.objective - before.objective
         left, rate = _aitken([point.objective for point in self._trail])
         self.converged = left < self.tol
         crawls = gain < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol

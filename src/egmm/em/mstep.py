@@ -74,3 +74,8 @@ def shared_covariance(scatter: FloatArray, covariance: str) -> FloatArray:
     if covariance == "EEI":
         return np.diag(np.diag(scatter))
     return 0.5 * (scatter + scatter.T)
+
+
+def n_covariance_parameters(covariance: str, dim: int) -> int:
+    """Number of free parameters of a shared covariance."""
+    return {"EII": 1, "EEI": dim, "EEE": dim * (dim + 1) // 2}[covariance]

@@ -4,6 +4,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -58,7 +59,7 @@ def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
         fraction = min(1.0, 8 * fraction)
 
 
-def _draw(X: FloatArray, sample_weight: FloatArray | None, keys: FloatArray, fraction: float) -> Sample:
+def _draw(X: FloatArray, sample_weight: FloatArray | None, keys: NDArray[np.uint64], fraction: float) -> Sample:
     rows = np.asarray(X, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if fraction < 1.0:
@@ -111,6 +112,8 @@ def start_parameters(groups: Statistics, means: FloatArray | None, n_focal: int,
     counts, sums, scatters = groups.set_counts, groups.cluster_sums, groups.cluster_scatters
     assert scatters is not None
     if means is None:
+        if counts.min() <= 0:
+            raise ValueError(f"the start leaves cluster {int(counts.argmin())} without rows; give every cluster some.")
         means = sums / counts[:, None]
     cross = means[:, :, None] * sums[:, None, :]
     about = scatters - cross - np.swapaxes(cross, 1, 2) + counts[:, None, None] * means[:, :, None] * means[:, None, :]

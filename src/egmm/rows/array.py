@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from egmm._checks import FloatArray
 from egmm.rows.source import BLOCK_ROWS, Sum
+
+Result = TypeVar("Result")
 
 
 class ArrayRows:
@@ -25,6 +27,7 @@ class ArrayRows:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from egmm.em.statistics import moments
     >>> with ArrayRows(np.array([[0.0], [2.0], [4.0]])) as rows:
     ...     rows.reduce(moments).centre
@@ -52,10 +55,14 @@ class ArrayRows:
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results in block order."""
+        return reduce(lambda total, part: total.plus(part), self.map(function, aligned))
+
+    def map(self, function: Callable[..., Result], aligned: Any = None) -> Iterator[Result]:
+        """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
         if self._n_threads > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="egmm")
         apply = map if self._pool is None else self._pool.map
-        return reduce(lambda total, part: total.plus(part), apply(lambda block: function(*block), self.blocks(aligned)))
+        return apply(lambda block: function(*block), self.blocks(aligned))
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,56 @@
+"""A live line on the error stream for work that takes long."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+SECONDS_BETWEEN = {True: 0.1, False: 5.0}
+"""How often to write: on a terminal the line is redrawn, elsewhere (a log file) a new line is written."""
+
+
+class Progress:
+    """Report steps done of steps expected, with a note; silent unless `enabled`.
+
+    Parameters
+    ----------
+    title : str
+        What is being done.
+    total : int
+        Steps expected at most.
+    enabled : bool
+        Whether to write at all.
+    stream : text stream, default=None
+        Where to write; None means standard error.
+    """
+
+    def __init__(self, title: str, total: int, *, enabled: bool, stream: TextIO | None = None) -> None:
+        self._title, self._total, self._enabled = title, total, enabled
+        self._stream = stream or sys.stderr
+        self._is_terminal = self._stream.isatty()
+        self._written = 0.0
+        self._text = ""
+
+    def update(self, done: int, note: str = "") -> None:
+        """Show that `done` steps are done."""
+        self._text = f"{self._title} {_bar(done, self._total)} {done}/{self._total} {note}".rstrip()
+        now = time.monotonic()
+        if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:
+            self._written = now
+            self._stream.write(f"\r\x1b[K{self._text}" if self._is_terminal else f"{self._text}\n")
+            self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._enabled and self._text:
+            self._stream.write(f"\r\x1b[K{self._text}\n" if self._is_terminal else f"{self._text}\n")
+            self._stream.flush()
+
+
+def _bar(done: int, total: int, width: int = 20) -> str:
+    filled = min(width, width * done // max(total, 1))
+    return "█" * filled + "░" * (width - filled)

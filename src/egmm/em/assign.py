@@ -1,0 +1,72 @@
+"""What a fitted mixture says of each row of a block: functions for `rows.map`."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from egmm._checks import FloatArray, IntArray
+from egmm.em import estep, estep_numba
+from egmm.em.parameters import Components
+
+
+def masses(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:  # noqa: ARG001
+    """Masses on the focal sets, (n, M)."""
+    return _masses(X, model, engine)[0]
+
+
+def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:  # noqa: ARG001
+    """Log-density of the mixture, (n,)."""
+    return _masses(X, model, engine)[1]
+
+
+def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
+    """Column of the heaviest focal set, (n,)."""
+    return np.asarray(masses(X, sample_weight, model, engine).argmax(axis=1), dtype=np.int64)
+
+
+def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:
+    """Pignistic probabilities, (n, C)."""
+    return masses(X, sample_weight, model, engine) @ model.shares
+
+
+def labels(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
+    """Cluster of largest pignistic probability, (n,)."""
+    return np.asarray(pignistics(X, sample_weight, model, engine).argmax(axis=1), dtype=np.int64)
+
+
+def squared_distances(
+    X: FloatArray,
+    sample_weight: FloatArray | None,  # noqa: ARG001
+    means: FloatArray,
+    factors: FloatArray,
+) -> FloatArray:
+    """Squared Mahalanobis distance to the nearest of components with these means and precision factors, (n,)."""
+    nearest = np.full(len(X), np.inf)
+    for mean, factor in zip(means, factors, strict=True):
+        offsets = np.subtract(X, mean, dtype=np.float64) @ factor
+        np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
+    return nearest
+
+
+class ClusterProducts(NamedTuple):
+    """Sums over rows of products of the clusters' plausibilities: how often two clusters are plausible together."""
+
+    values: FloatArray
+    """(C, C) Pl' Pl."""
+
+    def plus(self, other: Self) -> "ClusterProducts":
+        """Return the products of both sets of rows together."""
+        return ClusterProducts(self.values + other.values)
+
+
+def plausibility_products(
+    X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str
+) -> ClusterProducts:
+    """Similarity of clusters on a block of rows."""
+    plausibility = masses(X, None, model, engine) @ (model.shares > 0)
+    weighted = plausibility if sample_weight is None else plausibility * sample_weight[:, None]
+    return ClusterProducts(plausibility.T @ weighted)
+
+
+def _masses(X: FloatArray, model: Components, engine: str) -> tuple[FloatArray, FloatArray]:
+    return (estep_numba if engine == "numba" else estep).masses(X, model)

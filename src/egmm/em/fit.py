@@ -1,0 +1,184 @@
+"""A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from threadpoolctl import ThreadpoolController
+
+from egmm._checks import FloatArray, IntArray
+from egmm._progress import Progress
+from egmm.em import start
+from egmm.em.loop import Ascent
+from egmm.em.mstep import SHARED
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.problem import Problem
+from egmm.em.statistics import Moments
+from egmm.rows.source import RowSource
+
+SMALLEST_EIGENVALUE = 1e-6
+"""Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
+
+SECONDS_PER_SET = 25e-9
+SECONDS_PER_PRODUCT = 2e-9
+SECONDS_TO_COMPILE = 4.0
+EXPECTED_PASSES = 60
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to fit, as the estimator's parameters say it."""
+
+    covariance: str
+    init: str | FloatArray | IntArray | Parameters
+    """Name of a start, labels (n,), means (C, D), or parameters to go on from."""
+    n_init: int
+    tol: float
+    max_iter: int
+    reg_covar: float | str
+    accelerate: bool
+    engine: str
+    verbose: bool
+    random: np.random.RandomState
+
+
+class Fit(NamedTuple):
+    """The best ascent of a fit."""
+
+    ascent: Ascent
+    is_degenerate: bool
+    interrupted: bool
+
+    @property
+    def log_likelihood(self) -> float:
+        """Total log-likelihood."""
+        return self.ascent.point.log_likelihood
+
+
+def choose_engine(engine: str, n_rows: int, n_features: int, shares: FloatArray, is_shared: bool) -> str:
+    """Compile where the passes expected in NumPy would take longer than compiling."""
+    if engine != "auto":
+        return engine
+    n_focal, n_clusters = shares.shape
+    products = n_clusters * n_features * (1 if is_shared else n_features)
+    seconds = n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * products)
+    return "numba" if seconds * EXPECTED_PASSES > SECONDS_TO_COMPILE else "numpy"
+
+
+def fit_mixture(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Fit:
+    """Ascend from every start; keep the best likelihood, a degenerate one only where there is no other."""
+    engine = choose_engine(options.engine, *rows.shape, shares, options.covariance in SHARED)
+    n_starts = options.n_init if isinstance(options.init, str) else 1
+    best: Fit | None = None
+    failure: NotPositiveDefiniteError | None = None
+    with Progress("EGMM", options.max_iter, enabled=options.verbose) as progress:
+        for number, params in enumerate(start_points(rows, moments, shares, options)):
+            report = partial(_report, progress, f"start {number + 1}/{n_starts}" if n_starts > 1 else "")
+            try:
+                fit = _fit_from(rows, moments, shares, options, engine, params, report)
+            except NotPositiveDefiniteError as error:
+                failure = error
+                continue
+            if best is None or (best.is_degenerate, -best.log_likelihood) > (fit.is_degenerate, -fit.log_likelihood):
+                best = fit
+            if fit.interrupted:
+                return best._replace(interrupted=True)
+    if best is None:
+        raise failure or ValueError("no start was tried")
+    return best
+
+
+def start_points(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Iterator[Parameters]:
+    """Yield the starts: one per `n_init` for named starts, else the given one."""
+    n_focal, n_clusters = shares.shape
+    if isinstance(options.init, Parameters):
+        yield options.init
+        return
+    finish = partial(start.start_parameters, n_focal=n_focal, covariance=options.covariance)
+    if isinstance(options.init, str):
+        sample = start.draw_sample(rows, int(options.random.randint(2**31)))
+        if len(sample.rows) < n_clusters:
+            raise ValueError(
+                f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
+            )
+        label = start.kmeans_labels if options.init == "kmeans" else start.random_labels
+        for _ in range(options.n_init):
+            with _single_threaded():
+                labels = label(sample, n_clusters, options.random)
+            yield finish(start.group_statistics(*sample, labels, moments.centre, n_clusters), means=None)
+    elif options.init.ndim == 1:
+        group = partial(start.group_statistics, centre=moments.centre, n_clusters=n_clusters)
+        yield finish(rows.reduce(group, options.init), means=None)
+    else:
+        means = options.init - moments.centre
+        yield finish(rows.reduce(partial(start.groups_by_means, centre=moments.centre, means=means)), means=means)
+
+
+def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
+    """Whether a cluster weighs less than D + 1 rows, or the covariance has collapsed along some direction."""
+    statistics, params = ascent.point.statistics, ascent.point.params
+    cluster_weights = ascent.problem.shares.T @ statistics.set_counts
+    if cluster_weights.min() < params.means.shape[1] + 1:
+        return True
+    ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
+    return any(
+        eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE
+        for end, beginning in zip(ends, beginnings, strict=True)
+    )
+
+
+def _fit_from(
+    rows: RowSource,
+    moments: Moments,
+    shares: FloatArray,
+    options: Options,
+    engine: str,
+    params: Parameters,
+    report: Callable[[Ascent], None],
+) -> Fit:
+    """One ascent. Interrupted, it ends where it is."""
+    ridge = _ridge(options.reg_covar, params, moments)
+    if not isinstance(options.init, Parameters):
+        params = params._replace(covariances=params.covariances + np.diag(ridge))
+    problem = Problem(rows, moments, shares, options.covariance, ridge, engine)
+    n_iter = 0
+    try:
+        ascent = Ascent.from_start(problem, params, tol=options.tol * moments.weight, accelerate=options.accelerate)
+        try:
+            ascent.run(options.max_iter, report)
+        except NotPositiveDefiniteError:
+            n_iter = ascent.n_iter + 1
+            raise
+        except KeyboardInterrupt:
+            return Fit(ascent, is_degenerate(ascent, params), interrupted=True)
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
+        ) from None
+    return Fit(ascent, is_degenerate(ascent, params), interrupted=False)
+
+
+def _ridge(reg_covar: float | str, params: Parameters, moments: Moments) -> FloatArray:
+    if isinstance(reg_covar, str):
+        return start.automatic_ridge(params, moments)
+    return np.full(len(moments.centre), float(reg_covar))
+
+
+def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:
+    mean = ascent.point.log_likelihood / ascent.problem.moments.weight
+    progress.update(ascent.n_iter, f"{prefix} mean log-likelihood {mean:.6f}".strip())
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _single_threaded() -> AbstractContextManager[object]:
+    """One thread for k-means: its sums, and so the start, must not depend on the number of cores."""
+    limits: AbstractContextManager[object] = _controller().limit(limits=1)
+    return limits

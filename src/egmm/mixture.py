@@ -1,0 +1,448 @@
+"""EGMM: the evidential Gaussian mixture as a scikit-learn estimator."""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from egmm._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_choice,
+    check_finite_matrix,
+    check_integer,
+    check_real,
+    check_sample_weight,
+)
+from egmm.belief.focal import FocalSets
+from egmm.belief.partition import CredalPartition
+from egmm.em import assign
+from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
+from egmm.em.mstep import SHARED, n_covariance_parameters
+from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
+from egmm.em.statistics import Moments, moments
+from egmm.rows.array import ArrayRows
+
+logger = logging.getLogger(__name__)
+
+COVARIANCES = SHARED
+STARTS = ("kmeans", "random")
+ENGINES = ("auto", "numpy", "numba")
+
+
+class EGMM(ClusterMixin, BaseEstimator):
+    r"""Evidential Gaussian mixture: a Gaussian on every allowed set of clusters, fitted by EM.
+
+    Each object gets a mass function: it may belong to cluster {1}, or to {1,2}, "one of these, the data cannot say".
+
+    .. math:: p(x) = \sum_{j=1}^{M} \pi_j \, \mathcal N\!\Big(x;\ \frac{1}{|A_j|} \sum_{k \in A_j} \mu_k,\ \Sigma\Big)
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        Number C of clusters.
+    focal_sets : {'pairs', 'full', 'singletons', 'simple', 'neighbours'}, FocalSets or list of sets, default='pairs'
+        The sets of clusters that may carry mass: singletons, pairs and the whole frame ('pairs'); all
+        :math:`2^C - 1` sets ('full'); the classical mixture ('singletons'); singletons and the frame ('simple');
+        singletons, pairs of mutually close clusters and the frame ('neighbours', linear in C); or a list of sets of
+        cluster numbers counted from zero.
+    covariance : {'EEE', 'EEI', 'EII'}, default='EEE'
+        Covariance model. 'EEE', one full covariance for all clusters, is the paper's.
+    init : {'kmeans', 'random'}, labels or means, default='kmeans'
+        Start: k-means; random rows as means; an array (n_samples,) of labels 0 to C-1; or an array
+        (n_clusters, n_features) of means. A given start is used once, whatever `n_init`.
+    n_init : int, default=1
+        Number of named starts. The best likelihood among those that do not degenerate is kept.
+    tol : float, default=1e-6
+        Tolerance on the mean log-likelihood per row: on the gain that is predicted to be still to come, or, with
+        ``accelerate=False``, on the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
+    max_iter : int, default=1000
+        Most steps.
+    reg_covar : float or 'auto', default='auto'
+        Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
+        1e-9 of each feature's variance within the start's clusters, so that units do not matter.
+    accelerate : bool, default=True
+        Whether quasi-Newton steps take over where EM crawls. False is the paper's plain EM.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the named starts.
+    engine : {'auto', 'numpy', 'numba'}, default='auto'
+        'numba' is compiled at first use and far faster on large data; 'auto' compiles only where that pays.
+    n_jobs : int or None, default=None
+        Threads; None means all cores this process may use. Results do not depend on it.
+    warm_start : bool, default=False
+        Go on from the last fit instead of a new start.
+    verbose : int, default=0
+        1 shows a live line on the error stream.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_focal,)
+        Mixing probability of each focal set.
+    means_ : ndarray of shape (n_clusters, n_features)
+        Cluster means.
+    covariances_ : ndarray of shape (n_features, n_features)
+        The covariance the densities used, ridge included.
+    focal_means_ : ndarray of shape (n_focal, n_features)
+        Mean of each focal set's Gaussian.
+    focal_covariances_ : ndarray of shape (n_features, n_features)
+        Covariance of the focal sets' Gaussians.
+    focal_sets_ : FocalSets
+        The sets, in the order of `weights_`.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of largest pignistic probability of each row.
+    log_likelihood_ : float
+        Total log-likelihood.
+    log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
+        Log-likelihood at the start and after each step.
+    ebic_ : float
+        Evidential Bayesian information criterion; higher is better.
+    n_parameters_ : int
+        Number of free parameters.
+    n_iter_ : int
+        Steps taken.
+    converged_ : bool
+        Whether `tol` was reached.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X had names.
+
+    References
+    ----------
+    L. Jiao, T. Denœux, Z. Liu, Q. Pan (2022). EGMM: An evidential version of the Gaussian mixture model for
+    clustering. Applied Soft Computing 129, 109619.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from egmm import EGMM
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(4, 1, (200, 2))])
+    >>> model = EGMM(n_clusters=2, random_state=0).fit(X)
+    >>> model.focal_sets_.labels
+    ('{1}', '{2}', '{1,2}')
+    >>> model.predict_mass([[2.0, 2.0]]).shape
+    (1, 3)
+    """
+
+    # Fitted attributes, for type checkers.
+    weights_: FloatArray
+    means_: FloatArray
+    covariances_: FloatArray
+    focal_means_: FloatArray
+    focal_covariances_: FloatArray
+    focal_sets_: FocalSets
+    labels_: IntArray
+    log_likelihood_: float
+    log_likelihood_history_: FloatArray
+    ebic_: float
+    n_parameters_: int
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    feature_names_in_: Any
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        focal_sets: str | FocalSets | Iterable[Iterable[int]] = "pairs",
+        covariance: str = "EEE",
+        init: Any = "kmeans",
+        n_init: int = 1,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        reg_covar: float | Literal["auto"] = "auto",
+        accelerate: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.focal_sets = focal_sets
+        self.covariance = covariance
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.reg_covar = reg_covar
+        self.accelerate = accelerate
+        self.random_state = random_state
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    # Fitting ----------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Fit the mixture to rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; single precision and memory maps are read as they are.
+        y : Ignored
+            For scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self : EGMM
+        """
+        self._check_parameters()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite=False)
+        weight = check_sample_weight(sample_weight, len(X))
+        with ArrayRows(X, weight, self.n_jobs) as rows:
+            total = rows.reduce(moments)
+            self._check_finite(X, total)
+            fit = self._fit_rows(rows, total)
+            self._set_fitted(fit, total)
+            self.labels_ = self._assign(rows, assign.labels)
+        if fit.interrupted:
+            raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
+        if not self.converged_:
+            warnings.warn(
+                f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter, "
+                "loosen tol, or try fewer clusters or another start.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _fit_rows(self, rows: ArrayRows, total: Moments) -> Fit:
+        options = self._options(rows, total)
+        if isinstance(self.focal_sets, str) and self.focal_sets == "neighbours":
+            first = FocalSets.simple(self.n_clusters)
+            params = fit_mixture(rows, total, first.shares, options).ascent.point.params
+            model = components(params, total.centre, first.shares)
+            engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
+            similarity = rows.reduce(partial(assign.plausibility_products, model=model, engine=engine))
+            self.focal_sets_ = FocalSets.neighbours(similarity.values)
+        else:
+            self.focal_sets_ = FocalSets.of(self.focal_sets, self.n_clusters)
+        if self.focal_sets_.has_empty:
+            raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
+        covered = self.focal_sets_.membership.any(axis=0)
+        if not covered.all():
+            raise ValueError(f"focal_sets must cover every cluster; cluster {int(covered.argmin())} is in none.")
+        return fit_mixture(rows, total, self.focal_sets_.shares, options)
+
+    def _check_parameters(self) -> None:
+        check_integer("n_clusters", self.n_clusters, 1)
+        check_choice("covariance", self.covariance, COVARIANCES)
+        check_integer("n_init", self.n_init, 1)
+        check_real("tol", self.tol, 0.0)
+        check_integer("max_iter", self.max_iter, 1)
+        check_choice("engine", self.engine, ENGINES)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, 1)
+        if isinstance(self.reg_covar, str):
+            check_choice("reg_covar (a number >= 0 or a name)", self.reg_covar, ["auto"])
+        else:
+            check_real("reg_covar", self.reg_covar, 0.0)
+
+    def _options(self, rows: ArrayRows, total: Moments) -> Options:
+        return Options(
+            covariance=self.covariance,
+            init=self._start(rows, total),
+            n_init=self.n_init,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            reg_covar=self.reg_covar,
+            accelerate=self.accelerate,
+            engine=self.engine,
+            verbose=bool(self.verbose),
+            random=check_random_state(self.random_state),
+        )
+
+    def _start(self, rows: ArrayRows, total: Moments) -> str | FloatArray | IntArray | Parameters:
+        if self.warm_start and hasattr(self, "means_") and self.means_.shape == (self.n_clusters, rows.shape[1]):
+            return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
+        if isinstance(self.init, str):
+            return check_choice("init", self.init, STARTS)
+        if np.ndim(self.init) == 1:
+            return self._start_labels(rows.shape[0])
+        return check_finite_matrix("init (means)", self.init, (self.n_clusters, rows.shape[1]))
+
+    def _start_labels(self, n_rows: int) -> IntArray:
+        labels = check_finite_matrix("init (labels)", self.init, (n_rows,))
+        if not np.isin(labels, np.arange(self.n_clusters)).all():
+            bad = labels[~np.isin(labels, np.arange(self.n_clusters))][0]
+            raise ValueError(f"init labels must be whole numbers from 0 to {self.n_clusters - 1}, got {bad:g}.")
+        return labels.astype(np.int64)
+
+    def _check_finite(self, X: FloatArray, total: Moments) -> None:
+        """Sums over all rows are finite unless some entry is not, so one look at them spares a pass."""
+        if np.isfinite(total.scatter).all():
+            return
+        bad = np.argwhere(~np.isfinite(X))
+        if len(bad) == 0:
+            raise ValueError("X holds values too large for their squares to be summed (above about 1e150); rescale it.")
+        row, column = (int(at) for at in bad[0])
+        names = getattr(self, "feature_names_in_", None)
+        name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+        kind = "NaN" if np.isnan(X[row, column]) else "infinity"
+        raise ValueError(
+            f"Input X contains {kind} at row {row}, {name} ({len(bad)} such entries in all); EGMM needs complete data: "
+            "drop or impute them first."
+        )
+
+    def _set_fitted(self, fit: Fit, total: Moments) -> None:
+        ascent = fit.ascent
+        params, shares = ascent.point.params, self.focal_sets_.shares
+        focal_means, focal_covariances = focal_parameters(params, shares)
+        self.weights_ = params.weights
+        self.means_ = params.means + total.centre
+        self.covariances_ = params.covariances
+        self.focal_means_ = focal_means + total.centre
+        self.focal_covariances_ = focal_covariances
+        self.log_likelihood_ = ascent.point.log_likelihood
+        self.log_likelihood_history_ = np.array(ascent.history)
+        dim = params.means.shape[1]
+        self.n_parameters_ = len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, dim)
+        self.ebic_ = self.log_likelihood_ - 0.5 * self.n_parameters_ * float(np.log(total.weight))
+        self.n_iter_ = ascent.n_iter
+        self.converged_ = ascent.converged
+        if fit.is_degenerate and not fit.interrupted:
+            logger.info("every start degenerated: a cluster is nearly empty or the covariance nearly singular")
+
+    # Using a fitted mixture -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> IntArray:
+        """Cluster of largest pignistic probability, (n_samples,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._apply(X, assign.labels)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Pignistic probabilities, (n_samples, n_clusters)."""
+        return self._apply(X, assign.pignistics)
+
+    def predict_mass(self, X: Any) -> FloatArray:
+        """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`."""
+        return self._apply(X, assign.masses)
+
+    def predict_sets(self, X: Any) -> IntArray:
+        """Index into `focal_sets_` of the heaviest set, (n_samples,)."""
+        return self._apply(X, assign.heaviest)
+
+    def partition(self, X: Any) -> CredalPartition:
+        """Masses of rows as a credal partition."""
+        return CredalPartition(self.predict_mass(X), self.focal_sets_)
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-density of each row, (n_samples,)."""
+        return self._apply(X, assign.log_densities)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Mean log-density per unit weight."""
+        total, weight = self._log_likelihood(X, sample_weight)
+        return total / weight
+
+    def ebic(self, X: Any, sample_weight: Any = None) -> float:
+        """Evidential Bayesian information criterion on rows; **higher is better**."""
+        total, weight = self._log_likelihood(X, sample_weight)
+        return total - 0.5 * self.n_parameters_ * float(np.log(weight))
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion in scikit-learn's sign, -2 EBIC; lower is better."""
+        return -2.0 * self.ebic(X, sample_weight)
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's information criterion; lower is better."""
+        total, _ = self._log_likelihood(X, sample_weight)
+        return -2.0 * total + 2.0 * self.n_parameters_
+
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
+        """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
+        mass = self.predict_mass(X)
+        entropy = -np.sum(np.where(mass > 0, mass * np.log(np.maximum(mass, 1e-300)), 0.0), axis=1)
+        weight = check_sample_weight(sample_weight, len(mass))
+        return self.bic(X, sample_weight) + 2.0 * float(entropy.sum() if weight is None else weight @ entropy)
+
+    def outliers(self, X: Any, quantile: float = 0.999) -> BoolArray:
+        """Rows far from every component.
+
+        EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
+        quantile of the chi-square distribution with n_features degrees of freedom.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        quantile : float, default=0.999
+
+        Returns
+        -------
+        is_outlier : ndarray of shape (n_samples,), bool
+        """
+        check_is_fitted(self)
+        check_real("quantile", quantile, 0.0, 1.0)
+        factors, _ = precision_factors(self.focal_covariances_)
+        factors = np.broadcast_to(factors, (len(self.weights_), *factors.shape[-2:]))
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        with ArrayRows(X, None, self.n_jobs) as rows:
+            parts = rows.map(partial(assign.squared_distances, means=self.focal_means_, factors=factors))
+            return np.concatenate(list(parts)) > chi2.ppf(quantile, self.n_features_in_)
+
+    def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        sets : ndarray of shape (n_samples,)
+            Index into `focal_sets_` of the set each row was drawn from.
+        """
+        check_is_fitted(self)
+        check_integer("n_samples", n_samples, 1)
+        random = check_random_state(self.random_state)
+        sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
+        roots = np.linalg.cholesky(self.focal_covariances_)
+        roots = roots if roots.ndim == 3 else np.broadcast_to(roots, (len(self.weights_), *roots.shape))
+        noise = random.standard_normal((n_samples, self.n_features_in_))
+        return self.focal_means_[sets] + np.einsum("nde,ne->nd", roots[sets], noise), sets
+
+    def _log_likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        densities = self.score_samples(X)
+        weight = check_sample_weight(sample_weight, len(densities))
+        if weight is None:
+            return float(densities.sum()), float(len(densities))
+        return float(weight @ densities), float(weight.sum())
+
+    def _apply(self, X: Any, function: Callable[..., Any]) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        with ArrayRows(X, None, self.n_jobs) as rows:
+            return self._assign(rows, function)
+
+    def _assign(self, rows: ArrayRows, function: Callable[..., Any]) -> Any:
+        """Apply one of `em.assign`'s functions to every row."""
+        centre = self.means_.mean(axis=0)
+        params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
+        model = components(params, centre, self.focal_sets_.shares)
+        engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
+        return np.concatenate(list(rows.map(partial(function, model=model, engine=engine))))
