@@ -9,19 +9,19 @@ Coordinates, fixed at the start of the phase where the covariance is :math:`\Sig
 - :math:`s_j` with :math:`\pi_j = s_j^2 / |s|^2`: information 4N, and a weight that vanishes is an ordinary stationary
   point at zero, where logits would run away to minus infinity;
 - :math:`v = \mu L_0^{-\top}`: information :math:`H \otimes \tilde P`;
-- :math:`A` lower triangular, :math:`\tilde P = L_0^\top P L_0 = A A^\top`, logarithms on the diagonal: information N
-  below it and 2N on it.
+- :math:`A` upper triangular, :math:`\tilde P = L_0^\top P L_0 = A A^\top`, logarithms on the diagonal: information N
+  above it and 2N on it.
 """
 
 from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dposv
 
 from egmm._checks import FloatArray
 from egmm.em.mstep import overlap_matrix, residual_scatter
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import Parameters, triangular_inverse
 from egmm.em.problem import Point, Problem
 
 MEMORY = 40
@@ -36,73 +36,66 @@ class Coordinates:
 
     def __init__(self, problem: Problem, reference: Parameters) -> None:
         self.problem = problem
-        self.root = np.linalg.cholesky(reference.covariances)
+        self.root: FloatArray = np.asarray(np.linalg.cholesky(reference.covariances), dtype=np.float64)
+        self._unroot = triangular_inverse(self.root)
         n_clusters, dim = reference.means.shape
         n_focal = len(reference.weights)
         self._cuts = (n_focal, n_focal + n_clusters * dim)
         self._shape = (n_clusters, dim)
-        self._lower = np.tril_indices(dim) if problem.covariance == "EEE" else (np.arange(dim), np.arange(dim))
-        self._on_diagonal = self._lower[0] == self._lower[1]
+        self._upper = np.triu_indices(dim) if problem.covariance == "EEE" else (np.arange(dim), np.arange(dim))
+        self._on_diagonal = self._upper[0] == self._upper[1]
+        weight = problem.moments.weight
+        self._information = np.where(self._on_diagonal, 2 * weight, weight)
 
-    def vector(self, params: Parameters) -> FloatArray:
-        """Coordinates of the parameters."""
-        factor = np.linalg.cholesky(np.linalg.inv(self._whiten(params.covariances)))
-        entries = factor[self._lower]
+    def vector(self, point: Point) -> FloatArray:
+        """Coordinates of a point's parameters."""
+        params = point.params
+        entries = (self.root.T @ point.model.factors)[self._upper]
         entries[self._on_diagonal] = np.log(entries[self._on_diagonal])
-        means = solve_triangular(self.root, params.means.T, lower=True).T
-        return np.concatenate([np.sqrt(params.weights), means.ravel(), entries])
+        return np.concatenate([np.sqrt(params.weights), (params.means @ self._unroot.T).ravel(), entries])
 
     def params(self, vector: FloatArray) -> Parameters:
         """Parameters at the coordinates."""
-        roots, means, _ = self._split(vector)
-        inverse = solve_triangular(self._factor(vector), self.root.T, lower=True, check_finite=False)
-        return Parameters(roots**2 / (roots @ roots), means @ self.root.T, inverse.T @ inverse)
+        roots, means, entries = self._split(vector)
+        inverse = self.root @ triangular_inverse(self._factor(entries).T)
+        return Parameters(roots**2 / (roots @ roots), means @ self.root.T, inverse @ inverse.T)
 
     def gradient(self, vector: FloatArray, point: Point) -> FloatArray:
         """Gradient of the objective from the statistics of a pass at `vector`."""
         problem, statistics = self.problem, point.statistics
         weight = problem.moments.weight
-        roots, _, _ = self._split(vector)
+        roots, _, entries = self._split(vector)
         norm = np.sqrt(roots @ roots)
         unit = roots / norm
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = np.where(unit == 0, 0.0, 2.0 * (statistics.set_counts / unit - weight * unit) / norm)
-        factor = self._factor(vector)
-        overlap = overlap_matrix(statistics.set_counts, problem.shares)
-        residual = statistics.cluster_sums - overlap @ point.params.means
-        means = solve_triangular(self.root, residual.T, lower=True).T @ factor @ factor.T
+        # A set at weight zero stays there: its slope is zero, whatever the round-off in its count.
+        ratio = np.divide(statistics.set_counts, unit, out=np.zeros_like(unit), where=unit != 0)
+        slopes = (2.0 / norm) * (ratio - weight * unit)
+        factor = self._factor(entries)
+        residual = statistics.cluster_sums - overlap_matrix(statistics.set_counts, problem.shares) @ point.params.means
+        means = (residual @ self._unroot.T) @ factor @ factor.T
         scatter = residual_scatter(statistics, problem.moments, problem.shares, point.params.means)
-        spread = self._whiten(scatter + np.diag(weight * problem.ridge))
-        inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
-        entries = ((weight * inverse.T @ inverse - spread) @ factor)[self._lower]
-        entries[self._on_diagonal] *= np.diag(factor)
-        return np.concatenate([slopes, means.ravel(), entries])
+        spread = self._unroot @ (scatter + np.diag(weight * problem.ridge)) @ self._unroot.T
+        inverse = triangular_inverse(factor.T)
+        changes = ((weight * inverse @ inverse.T - spread) @ factor)[self._upper]
+        changes[self._on_diagonal] *= np.diagonal(factor)
+        return np.concatenate([slopes, means.ravel(), changes])
 
     def precondition(self, vector: FloatArray, point: Point, gradient: FloatArray) -> FloatArray:
         """Inverse complete-data information times a gradient: EM's step, to first order."""
-        weight = self.problem.moments.weight
         slopes, means, entries = self._split(gradient)
         overlap = overlap_matrix(point.statistics.set_counts, self.problem.shares)
-        inverse = solve_triangular(self._factor(vector), np.eye(self._shape[1]), lower=True)
-        moved = cho_solve(cho_factor(overlap), means) @ inverse.T @ inverse
-        return np.concatenate(
-            [slopes / (4 * weight), moved.ravel(), entries / np.where(self._on_diagonal, 2 * weight, weight)]
-        )
+        inverse = triangular_inverse(self._factor(self._split(vector)[2]).T)
+        moved = dposv(overlap, means)[1] @ inverse @ inverse.T
+        return np.concatenate([slopes / (4 * self.problem.moments.weight), moved.ravel(), entries / self._information])
 
     def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        roots, means, entries = np.split(vector, self._cuts)
-        return roots, means.reshape(self._shape), entries
+        first, second = self._cuts
+        return vector[:first], vector[first:second].reshape(self._shape), vector[second:]
 
-    def _factor(self, vector: FloatArray) -> FloatArray:
-        entries = self._split(vector)[2].copy()
-        entries[self._on_diagonal] = np.exp(entries[self._on_diagonal])
+    def _factor(self, entries: FloatArray) -> FloatArray:
         factor = np.zeros((self._shape[1], self._shape[1]))
-        factor[self._lower] = entries
+        factor[self._upper] = np.where(self._on_diagonal, np.exp(entries), entries)
         return factor
-
-    def _whiten(self, matrix: FloatArray) -> FloatArray:
-        half = solve_triangular(self.root, matrix, lower=True)
-        return np.asarray(solve_triangular(self.root, half.T, lower=True))
 
 
 class QuasiNewton:
@@ -110,12 +103,12 @@ class QuasiNewton:
 
     def __init__(self, problem: Problem, trail: Sequence[Point]) -> None:
         self.coordinates = Coordinates(problem, trail[-1].params)
-        self.pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY)
+        self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
         self._point = trail[0]
-        self._vector = self.coordinates.vector(trail[0].params)
+        self._vector = self.coordinates.vector(trail[0])
         self._gradient = self.coordinates.gradient(self._vector, trail[0])
         for point in trail[1:]:
-            self._move(point, self.coordinates.vector(point.params))
+            self._move(point, self.coordinates.vector(point))
 
     def propose(self) -> tuple[FloatArray, float]:
         """Return the step from the current point and its slope; half of the slope is the gain the model predicts."""
@@ -133,20 +126,21 @@ class QuasiNewton:
     def _move(self, point: Point, vector: FloatArray) -> None:
         gradient = self.coordinates.gradient(vector, point)
         step, change = vector - self._vector, self._gradient - gradient
+        curvature = float(step @ change)
         # Without positive curvature along the step a pair would spoil the model.
-        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
-            self.pairs.append((step, change))
+        if curvature > 1e-10 * np.sqrt((step @ step) * (change @ change)):
+            self.pairs.append((step, change, curvature))
         self._vector, self._gradient, self._point = vector, gradient, point
 
     def _direction(self, gradient: FloatArray) -> FloatArray:
         """The two-loop recursion."""
         direction = gradient.copy()
         coefficients = []
-        for step, change in reversed(self.pairs):
-            a = (step @ direction) / (step @ change)
+        for step, change, curvature in reversed(self.pairs):
+            a = (step @ direction) / curvature
             direction -= a * change
             coefficients.append(a)
         direction = self.coordinates.precondition(self._vector, self._point, direction)
-        for (step, change), a in zip(self.pairs, reversed(coefficients), strict=True):
-            direction += (a - (change @ direction) / (step @ change)) * step
+        for (step, change, curvature), a in zip(self.pairs, reversed(coefficients), strict=True):
+            direction += (a - (change @ direction) / curvature) * step
         return direction

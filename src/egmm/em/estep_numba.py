@@ -7,11 +7,10 @@ from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
-from egmm.em.parameters import Components
+from egmm.em.parameters import Components, triangular_inverse
 from egmm.em.statistics import Statistics
 
 LARGEST_LOG_WEIGHT = 300.0
@@ -114,8 +113,7 @@ def _density(model: Components, scatter: str) -> Density | None:
             factors = np.ascontiguousarray(np.einsum("kdd->kd", factors)[:, None, :])
         return Density(np.empty((0, dim)), model.log_norms, factors, model.whitened)
     linear = np.ascontiguousarray(model.whitened @ model.factors.T)
-    inverse = solve_triangular(model.factors, np.eye(dim), check_finite=False)
-    deviations = np.sqrt((inverse**2).sum(axis=0))
+    deviations = np.sqrt((triangular_inverse(model.factors.T) ** 2).sum(axis=1))
     if (np.abs(linear) @ deviations).max() > LARGEST_SLOPE:
         return None
     offsets = -0.5 * (model.whitened**2).sum(axis=1)

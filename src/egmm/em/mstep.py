@@ -3,7 +3,7 @@
 import warnings
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import FloatArray
@@ -44,10 +44,9 @@ def cluster_means(statistics: Statistics, shares: FloatArray, previous: FloatArr
     overlap = overlap_matrix(statistics.set_counts, shares)
     diagonal = np.diag(overlap)
     if diagonal.min() > np.finfo(float).eps * diagonal.sum():
-        try:
-            return np.asarray(cho_solve(cho_factor(overlap, check_finite=False), statistics.cluster_sums))
-        except np.linalg.LinAlgError:
-            pass
+        _, means, failed = dposv(overlap, statistics.cluster_sums)
+        if not failed:
+            return means
     empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
     named = f"cluster {', '.join(empty)} has" if empty else "some clusters have"
     warnings.warn(

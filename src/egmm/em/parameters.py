@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from egmm._checks import FloatArray
+
+LOG_2PI = float(np.log(2 * np.pi))
 
 
 class Parameters(NamedTuple):
@@ -54,36 +56,37 @@ def components(params: Parameters, centre: FloatArray, shares: FloatArray) -> Co
     """Factor the covariances and fold the focal sets' constants into their weights."""
     factors, log_roots = precision_factors(params.covariances)
     dim = params.means.shape[1]
-    log_norms = np.broadcast_to(log_roots - 0.5 * dim * np.log(2 * np.pi), params.means.shape[:1]).copy()
+    log_norms = np.full(len(params.means), log_roots - 0.5 * dim * LOG_2PI)
     if factors.ndim == 2:
         whitened = params.means @ factors
         kappa = 0.5 * _spread(whitened, shares)
     else:
         whitened = np.einsum("kd,kde->ke", params.means, factors)
         kappa = _geometric_mean_constants(params.means, factors, log_roots, shares)
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(params.weights) + kappa
-    return Components(centre, factors, whitened, log_norms, log_weights, shares)
+    log_weights = np.log(params.weights, out=np.full(len(shares), -np.inf), where=params.weights > 0)
+    return Components(centre, factors, whitened, log_norms, log_weights + kappa, shares)
 
 
 def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Upper triangular U with inverse covariance U U', and log det U, for one or many covariances."""
     # Factor at unit diagonal: features may differ by many orders of magnitude.
-    scales = np.sqrt(np.einsum("...dd->...d", covariances))
-    if not (np.isfinite(scales).all() and (scales > 0).all()):
-        smallest = np.einsum("...dd->...d", covariances).min()
-        raise NotPositiveDefiniteError(f"smallest variance {smallest:.3g}")
+    variances = np.diagonal(covariances, axis1=-2, axis2=-1)
+    if not (np.isfinite(variances).all() and (variances > 0).all()):
+        raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
+    scales = np.sqrt(variances)
     try:
         lower = np.linalg.cholesky(covariances / (scales[..., :, None] * scales[..., None, :]))
     except np.linalg.LinAlgError:
         smallest = np.linalg.eigvalsh(covariances).min()
         raise NotPositiveDefiniteError(f"smallest eigenvalue {smallest:.3g}") from None
-    if lower.ndim == 2:
-        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
-    else:
-        inverse = np.linalg.solve(lower, np.broadcast_to(np.eye(lower.shape[-1]), lower.shape))
+    inverse = triangular_inverse(lower) if lower.ndim == 2 else np.stack([triangular_inverse(one) for one in lower])
     factors = np.swapaxes(inverse, -1, -2) / scales[..., :, None]
-    return factors, np.log(np.einsum("...dd->...d", factors)).sum(axis=-1)
+    return factors, np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+def triangular_inverse(lower: FloatArray) -> FloatArray:
+    """Inverse of a lower triangular matrix; LAPACK's own call, because small fits make thousands of them."""
+    return dtrtri(lower, lower=1)[0]
 
 
 def focal_parameters(params: Parameters, shares: FloatArray) -> tuple[FloatArray, FloatArray]:

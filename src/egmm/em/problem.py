@@ -6,7 +6,7 @@ from typing import NamedTuple
 from egmm._checks import FloatArray
 from egmm.em import estep, estep_numba
 from egmm.em.mstep import SHARED, m_step
-from egmm.em.parameters import Parameters, components
+from egmm.em.parameters import Components, Parameters, components
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import RowSource
 
@@ -15,6 +15,7 @@ class Point(NamedTuple):
     """Parameters with all that a pass over the rows says about them."""
 
     params: Parameters
+    model: Components
     statistics: Statistics
     log_likelihood: float
     """Total log-likelihood of the rows."""
@@ -40,7 +41,7 @@ class Problem:
         function = (estep_numba if self.engine == "numba" else estep).prepare(model, scatter)
         statistics = self.rows.reduce(function)
         value = estep.log_likelihood(statistics, model, self.moments)
-        return Point(params, statistics, value, value - self._penalty(model.factors))
+        return Point(params, model, statistics, value, value - self._penalty(model.factors))
 
     def m_step(self, point: Point) -> Parameters:
         """Return the parameters the M-step makes of a pass."""
