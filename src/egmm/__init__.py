@@ -2,6 +2,7 @@
 
 from egmm.belief import CredalPartition, FocalSets
 from egmm.mixture import EGMM
+from egmm.selection import Selection, select_model
 
-__all__ = ["EGMM", "CredalPartition", "FocalSets"]
+__all__ = ["EGMM", "CredalPartition", "FocalSets", "Selection", "select_model"]
 __version__ = "0.1.0"

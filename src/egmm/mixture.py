@@ -1,6 +1,5 @@
 """EGMM: the evidential Gaussian mixture as a scikit-learn estimator."""
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -31,8 +30,6 @@ from egmm.em.mstep import SHARED, n_covariance_parameters
 from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
 from egmm.em.statistics import Moments, moments
 from egmm.rows.array import ArrayRows
-
-logger = logging.getLogger(__name__)
 
 COVARIANCES = SHARED
 STARTS = ("kmeans", "random")
@@ -111,6 +108,9 @@ class EGMM(ClusterMixin, BaseEstimator):
         Steps taken.
     converged_ : bool
         Whether `tol` was reached.
+    degenerate_ : bool
+        Whether a cluster ended with the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
+        direction to a millionth of the start's: its likelihood is then no guide.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -148,6 +148,7 @@ class EGMM(ClusterMixin, BaseEstimator):
     n_parameters_: int
     n_iter_: int
     converged_: bool
+    degenerate_: bool
     n_features_in_: int
     feature_names_in_: Any
 
@@ -316,8 +317,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         self.ebic_ = self.log_likelihood_ - 0.5 * self.n_parameters_ * float(np.log(total.weight))
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged
-        if fit.is_degenerate and not fit.interrupted:
-            logger.info("every start degenerated: a cluster is nearly empty or the covariance nearly singular")
+        self.degenerate_ = fit.is_degenerate
 
     # Using a fitted mixture -------------------------------------------------------------------------------
 

@@ -1,0 +1,61 @@
+"""A criterion against the number of clusters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from egmm.plotting.style import MARKERS, PALETTE, axes_or_new
+
+
+def plot_criterion(
+    n_clusters: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+    *,
+    name: str = "EBIC",
+    higher_is_better: bool = True,
+    best: tuple[int, str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw a criterion against the number of clusters, a line per model, the best choice ringed.
+
+    Parameters
+    ----------
+    n_clusters : sequence of int
+        Numbers of clusters.
+    values : mapping of str to sequence of float
+        Criterion per model, in the order of `n_clusters`; NaN where a fit failed.
+    name : str, default='EBIC'
+        Name of the criterion.
+    higher_is_better : bool, default=True
+        Direction, told in the axis label.
+    best : tuple of (int, str), default=None
+        Number of clusters and model chosen.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_criterion([2, 3, 4], {"EEE": [-55.9, -63.1, -70.6]}, best=(2, "EEE"))
+    >>> ax.get_xlabel()
+    'number of clusters'
+    """
+    ax = axes_or_new(ax)
+    for i, (model, line) in enumerate(values.items()):
+        style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
+        ax.plot(n_clusters, line, label=model, linestyle="-" if i < len(PALETTE) else "--", **style)
+        if best is not None and best[1] == model:
+            at = list(n_clusters).index(best[0])
+            ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor="black")
+    ax.set_xticks(list(n_clusters))
+    ax.set_xlabel("number of clusters")
+    ax.set_ylabel(f"{name} ({'higher' if higher_is_better else 'lower'} is better)")
+    finite = np.concatenate([np.asarray(line, dtype=float) for line in values.values()])
+    if len(values) > 1 and np.isfinite(finite).any():
+        ax.legend(title="model", ncols=2 if len(values) > 7 else 1, fontsize="small")
+    ax.grid(alpha=0.3)
+    return ax

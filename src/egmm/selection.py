@@ -1,0 +1,223 @@
+"""How many clusters, and which covariance model."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from egmm._checks import check_choice, check_integer
+from egmm._progress import Progress
+from egmm.mixture import EGMM
+from egmm.plotting.selection import plot_criterion
+from egmm.rows.array import available_cores
+
+CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
+"""Criteria, and whether higher is better."""
+
+SECONDS_ALONE = 1.0
+"""Work this short is done in this process; starting others would take longer."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of model: its fit, or why there is none."""
+
+    n_clusters: int
+    covariance: str
+    model: Any = None
+    criteria: dict[str, float] | None = None
+    seconds: float = 0.0
+    failure: str = ""
+
+    def value(self, criterion: str) -> float:
+        """The criterion, NaN where the fit failed."""
+        return float("nan") if self.criteria is None else self.criteria[criterion]
+
+
+class Selection:
+    """The outcome of `select_model`: every candidate, and the best.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        All fits, failed ones too.
+    criterion : str
+        What the best was chosen by.
+    best : EGMM
+        The fitted model chosen.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], criterion: str) -> None:
+        self.candidates = tuple(candidates)
+        self.criterion = criterion
+        self._chosen = _choose(self.candidates, criterion)
+
+    @property
+    def best(self) -> Any:
+        """The fitted model chosen."""
+        return self._chosen.model
+
+    @property
+    def n_clusters(self) -> int:
+        """Its number of clusters."""
+        return self._chosen.n_clusters
+
+    @property
+    def covariance(self) -> str:
+        """Its covariance model."""
+        return self._chosen.covariance
+
+    def table(self) -> list[dict[str, Any]]:
+        """One record per candidate; ``pandas.DataFrame(result.table())`` is a data frame."""
+        return [
+            {
+                "n_clusters": candidate.n_clusters,
+                "covariance": candidate.covariance,
+                **{name: candidate.value(name) for name in CRITERIA},
+                "converged": bool(candidate.model is not None and candidate.model.converged_),
+                "degenerate": bool(candidate.model is not None and candidate.model.degenerate_),
+                "seconds": candidate.seconds,
+                "failure": candidate.failure,
+            }
+            for candidate in self.candidates
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the criterion against the number of clusters, a line per covariance model."""
+        counts, models = self._axes()
+        values = {model: [self._value(count, model) for count in counts] for model in models}
+        return plot_criterion(
+            counts,
+            values,
+            name=self.criterion.upper(),
+            higher_is_better=CRITERIA[self.criterion],
+            best=(self.n_clusters, self.covariance),
+            ax=ax,
+        )
+
+    def __repr__(self) -> str:
+        counts, models = self._axes()
+        better = "higher" if CRITERIA[self.criterion] else "lower"
+        lines = [f"{self.criterion.upper()} ({better} is better)", "C".rjust(4) + "".join(m.rjust(12) for m in models)]
+        for count in counts:
+            cells = []
+            for model in models:
+                mark = "*" if (count, model) == (self.n_clusters, self.covariance) else ""
+                value = self._value(count, model)
+                cells.append(("failed" if np.isnan(value) else f"{value:.1f}{mark}").rjust(12))
+            lines.append(str(count).rjust(4) + "".join(cells))
+        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}")
+        return "\n".join(lines)
+
+    def _axes(self) -> tuple[list[int], list[str]]:
+        counts = sorted({candidate.n_clusters for candidate in self.candidates})
+        models = list(dict.fromkeys(candidate.covariance for candidate in self.candidates))
+        return counts, models
+
+    def _value(self, n_clusters: int, covariance: str) -> float:
+        for candidate in self.candidates:
+            if (candidate.n_clusters, candidate.covariance) == (n_clusters, covariance):
+                return candidate.value(self.criterion)
+        return float("nan")
+
+
+def select_model(
+    X: Any,
+    n_clusters: Iterable[int] = range(2, 9),
+    covariance: str | Iterable[str] = ("EEE",),
+    criterion: str = "ebic",
+    *,
+    sample_weight: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    **parameters: Any,
+) -> Selection:
+    """Fit every combination of number of clusters and covariance model, and choose by a criterion.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    n_clusters : iterable of int, default=range(2, 9)
+        Numbers of clusters to try.
+    covariance : str or iterable of str, default=('EEE',)
+        Covariance models to try.
+    criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
+        What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Processes; None means all cores this process may use. Results do not depend on it.
+    verbose : int, default=0
+        1 shows a live line on the error stream.
+    **parameters
+        Further parameters of `EGMM`.
+
+    Returns
+    -------
+    selection : Selection
+        ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
+        fails is recorded with its reason; degenerate fits are chosen only where there is no other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from egmm import select_model
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (100, 2)), rng.normal(6, 1, (100, 2))])
+    >>> select_model(X, range(1, 4), random_state=0).n_clusters
+    2
+    """
+    check_choice("criterion", criterion, CRITERIA)
+    counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
+    models = [covariance] if isinstance(covariance, str) else list(covariance)
+    if not counts or not models:
+        raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
+    random = check_random_state(random_state)
+    base = EGMM(random_state=int(random.randint(2**31)), n_jobs=n_jobs, **parameters)
+    jobs = [(clone(base).set_params(n_clusters=c, covariance=m), X, sample_weight) for m in models for c in counts]
+    candidates = []
+    with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
+        for candidate in _run(jobs, n_jobs or available_cores()):
+            candidates.append(candidate)
+            progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+    return Selection(candidates, criterion)
+
+
+def _run(jobs: list[tuple[Any, Any, Any]], n_jobs: int) -> Iterator[Candidate]:
+    """Fit one after another while that is quick, then the rest in processes; in the order of `jobs`."""
+    began = time.monotonic()
+    done = 0
+    while done < len(jobs) and (n_jobs == 1 or time.monotonic() - began < SECONDS_ALONE):
+        yield _fit(*jobs[done])
+        done += 1
+    if done < len(jobs):
+        workers = Parallel(n_jobs=n_jobs, return_as="generator")
+        yield from workers(delayed(_fit)(model.set_params(n_jobs=1), X, w) for model, X, w in jobs[done:])
+
+
+def _fit(model: Any, X: Any, sample_weight: Any) -> Candidate:
+    began = time.perf_counter()
+    try:
+        model.fit(X, sample_weight=sample_weight)
+        criteria = {name: float(getattr(model, name)(X, sample_weight)) for name in CRITERIA}
+    except ValueError as error:
+        return Candidate(model.n_clusters, model.covariance, failure=str(error), seconds=time.perf_counter() - began)
+    return Candidate(model.n_clusters, model.covariance, model, criteria, time.perf_counter() - began)
+
+
+def _choose(candidates: Sequence[Candidate], criterion: str) -> Candidate:
+    fitted = [candidate for candidate in candidates if candidate.model is not None]
+    if not fitted:
+        reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
+        raise ValueError(f"No candidate could be fitted ({reasons}).")
+    sign = 1.0 if CRITERIA[criterion] else -1.0
+    return max(fitted, key=lambda c: (not c.model.degenerate_, sign * c.value(criterion)))
