@@ -1,8 +1,11 @@
 """EGMM: the evidential Gaussian mixture as a scikit-learn estimator."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +25,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
 )
+from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.em import assign
@@ -32,6 +36,24 @@ from egmm.em.statistics import Moments, moments
 from egmm.rows.array import ArrayRows
 
 COVARIANCES = SHARED
+FORMAT = "egmm.EGMM/1"
+FITTED = (
+    "weights_",
+    "means_",
+    "covariances_",
+    "focal_means_",
+    "focal_covariances_",
+    "log_likelihood_",
+    "log_likelihood_history_",
+    "ebic_",
+    "n_parameters_",
+    "n_iter_",
+    "converged_",
+    "degenerate_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+"""Fitted attributes kept in a file."""
 STARTS = ("kmeans", "random")
 ENGINES = ("auto", "numpy", "numba")
 
@@ -426,6 +448,62 @@ class EGMM(ClusterMixin, BaseEstimator):
         noise = random.standard_normal((n_samples, self.n_features_in_))
         return self.focal_means_[sets] + np.einsum("nde,ne->nd", roots[sets], noise), sets
 
+    # Keeping a fitted mixture ----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted mixture to a readable JSON file, replaced as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+        """
+        check_is_fitted(self)
+        # A given start and a random stream belong to the fit, not to the model it made.
+        init = self.init if isinstance(self.init, str) else "kmeans"
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        parameters = {**self.get_params(deep=False), "init": init, "random_state": seed}
+        del parameters["focal_sets"]
+        fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
+        document = {
+            "format": FORMAT,
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "focal_sets": [sorted(members) for members in self.focal_sets_],
+            "fitted": fitted,
+        }
+        with replacing(Path(path)) as stream:
+            stream.write(json.dumps(document, indent=1).encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "EGMM":
+        """Read a fitted mixture that `save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        model : EGMM
+            Fitted; `labels_` is not kept.
+        """
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            if document["format"] != FORMAT:
+                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            parameters = document["parameters"]
+            focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
+            model = cls(**parameters, focal_sets=focal)
+            for name in FITTED:
+                if name in document["fitted"]:
+                    value = document["fitted"][name]
+                    setattr(model, name, np.array(value) if isinstance(value, list) else value)
+        except (KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
+            raise ValueError(f"{path} holds no EGMM model: {error}") from error
+        model.focal_sets_ = focal
+        return model
+
     def _log_likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         densities = self.score_samples(X)
         weight = check_sample_weight(sample_weight, len(densities))
@@ -446,3 +524,8 @@ class EGMM(ClusterMixin, BaseEstimator):
         model = components(params, centre, self.focal_sets_.shares)
         engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
         return np.concatenate(list(rows.map(partial(function, model=model, engine=engine))))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON holds it; floats keep every digit."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
