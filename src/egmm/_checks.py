@@ -1,6 +1,7 @@
 """What every part shares: array types and the wording of argument errors."""
 
 from collections.abc import Iterable
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -79,3 +80,13 @@ def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
     if not weight.any():
         raise ValueError("sample_weight must not be all zero: no row would count.")
     return weight
+
+
+def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
+    """Import a module that not every installation has, or say how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        wanted = f"egmm[{extra}]" if extra else package
+        raise ImportError(f"{purpose} need {package}: pip install '{wanted}'.") from error

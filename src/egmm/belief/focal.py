@@ -48,14 +48,21 @@ class FocalSets:
 
     def __init__(self, masks: Sequence[int] | IntArray, n_clusters: int) -> None:
         self._n_clusters = check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
-        unique = np.unique(np.asarray(masks, dtype=np.int64))
-        if unique.size == 0:
+        given = np.asarray(masks)
+        if given.size == 0:
             raise ValueError("A family of focal sets needs at least one set, got an empty list.")
-        if unique[0] < 0 or unique[-1] >= 1 << n_clusters:
-            bad = unique[0] if unique[0] < 0 else unique[-1]
-            raise ValueError(f"bit mask {bad} is no subset of {n_clusters} clusters (0 to 2**{n_clusters} - 1).")
-        unique.setflags(write=False)
-        self._masks: IntArray = unique
+        if given.dtype.kind not in "iu" or given.ndim != 1:
+            raise TypeError(
+                f"masks must be a sequence of integers, got shape {given.shape} of {given.dtype}; "
+                "FocalSets.from_sets takes sets of clusters."
+            )
+        unique = np.unique(given)
+        bad = unique[(unique < 0) | (unique > self.frame_mask)]
+        if bad.size:
+            raise ValueError(
+                f"bit mask {bad[0]} is no subset of {self._n_clusters} clusters (0 to 2**{self._n_clusters} - 1)."
+            )
+        self._masks: IntArray = _frozen(unique.astype(np.int64))
 
     # Families ---------------------------------------------------------------------------------------------
 
@@ -66,7 +73,7 @@ class FocalSets:
         >>> len(FocalSets.full(3)), len(FocalSets.full(3, empty=True))
         (7, 8)
         """
-        check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        n_clusters = check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
         if n_clusters > MAX_FULL_CLUSTERS:
             n_pairs = n_clusters * (n_clusters + 1) // 2 + 1
             raise ValueError(
@@ -261,11 +268,19 @@ class FocalSets:
         return column
 
     def with_empty(self) -> "FocalSets":
-        """Return the same family with the empty set."""
+        """Return the same family with the empty set.
+
+        >>> FocalSets.singletons(2).with_empty().labels
+        ('∅', '{1}', '{2}')
+        """
         return self if self.has_empty else FocalSets([0, *self._masks], self._n_clusters)
 
     def without_empty(self) -> "FocalSets":
-        """Return the same family without the empty set."""
+        """Return the same family without the empty set.
+
+        >>> FocalSets.singletons(2, empty=True).without_empty().labels
+        ('{1}', '{2}')
+        """
         return FocalSets(self._masks[1:], self._n_clusters) if self.has_empty else self
 
     def union(self, other: "FocalSets") -> IntArray:
@@ -288,7 +303,11 @@ class FocalSets:
         return self._masks[:, None] & other.on_frame_of(self)._masks[None, :]
 
     def columns_of(self, masks: IntArray) -> IntArray:
-        """Columns of the sets with these bit masks; -1 where a set is not in the family."""
+        """Columns of the sets with these bit masks; -1 where a set is not in the family.
+
+        >>> FocalSets.full(2).columns_of(np.array([3, 1, 0]))
+        array([ 2,  0, -1])
+        """
         at = np.searchsorted(self._masks, masks)
         at = np.minimum(at, len(self) - 1)
         return np.where(self._masks[at] == masks, at, -1).astype(np.int64)
@@ -309,9 +328,11 @@ class FocalSets:
         return (frozenset(int(k) for k in np.flatnonzero(row)) for row in self.membership)
 
     def __contains__(self, members: object) -> bool:
-        if not isinstance(members, Iterable):
+        try:
+            mask = _mask_of(members, self._n_clusters)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
             return False
-        return bool(self.columns_of(np.array([_mask_of(members, self._n_clusters)]))[0] >= 0)
+        return bool(self.columns_of(np.array([mask]))[0] >= 0)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FocalSets):
@@ -320,6 +341,10 @@ class FocalSets:
 
     def __hash__(self) -> int:
         return hash((self._n_clusters, self._masks.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Unpickled arrays are writeable: building anew makes them read-only.
+        return FocalSets, (self._masks, self._n_clusters)
 
     def __repr__(self) -> str:
         return f"FocalSets({_listing(self.labels)}, n_clusters={self._n_clusters})"

@@ -1,11 +1,14 @@
 """Mass functions as rows of a matrix: validation, and the same masses over another family of sets."""
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_finite_matrix
+from egmm._checks import FloatArray, IntArray, check_finite_matrix
 from egmm.belief.focal import FocalSets
+
+Masses: TypeAlias = tuple[FloatArray, FocalSets]
+"""Mass functions, one per row, and the sets of their columns."""
 
 SUM_TOLERANCE = 1e-8
 """How far from 1 the masses of a row may sum."""
@@ -101,3 +104,33 @@ def joint_family(*families: FocalSets) -> FocalSets:
     first = families[0]
     masks = [family.on_frame_of(first).masks for family in families]
     return FocalSets(np.concatenate(masks), first.n_clusters)
+
+
+def transport(mass: FloatArray, masks: IntArray, n_clusters: int) -> Masses:
+    """Give the mass of each column to a set, adding where columns meet.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (n_samples, n_columns)
+        Masses.
+    masks : ndarray of int64 of shape (n_columns,)
+        Bit mask of the set that takes each column.
+    n_clusters : int
+        Size of the frame of these sets.
+
+    Returns
+    -------
+    mass : ndarray of shape (n_samples, n_focal)
+    focal : FocalSets
+        The distinct sets.
+
+    Examples
+    --------
+    >>> transport(np.array([[0.5, 0.2, 0.3]]), np.array([2, 1, 2]), 2)
+    (array([[0.2, 0.8]]), FocalSets({1}, {2}, n_clusters=2))
+    """
+    focal = FocalSets(masks, n_clusters)
+    out = np.zeros((mass.shape[0], len(focal)))
+    for column, target in enumerate(focal.columns_of(np.asarray(masks))):
+        out[:, target] += mass[:, column]
+    return out, focal

@@ -1,18 +1,32 @@
 """The credal partition: one mass function per row, and everything that can be read from it."""
 
-from typing import Any
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
 
-from egmm._checks import BoolArray, FloatArray, IntArray, check_choice
-from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, undominated
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_finite_matrix, import_optional
+from egmm.belief import alignment, display, revision, storage
+from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, outliers, undominated
 from egmm.belief.focal import FocalSets
-from egmm.belief.masses import check_focal, check_mass
-from egmm.belief.uncertainty import nonspecificity
+from egmm.belief.masses import check_focal, check_mass, embed, joint_family, transport
+from egmm.belief.uncertainty import is_bayesian, is_certain, is_vacuous, nonspecificity
+
+
+class Rough(NamedTuple):
+    """Lower and upper approximation of each cluster, boolean (n_samples, n_clusters)."""
+
+    lower: BoolArray
+    upper: BoolArray
 
 
 class CredalPartition:
     r"""Mass functions :math:`m_1, \ldots, m_N` over sets of clusters: who belongs where, and how surely [eq_Em].
 
-    Immutable. A read-only array of doubles that owns its memory is taken as it is; anything else is copied.
+    It holds the simpler partitions as views: hard (:meth:`hard`), fuzzy (:meth:`fuzzy`), possibilistic
+    (:meth:`possibilistic`) and rough (:meth:`rough`). Instances are immutable: a read-only array of doubles that owns
+    its memory is taken as it is, anything else is copied.
 
     Parameters
     ----------
@@ -20,6 +34,10 @@ class CredalPartition:
         :math:`m_i(A_j) \ge 0`; rows sum to one within 1e-8.
     focal_sets : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
+
+    See Also
+    --------
+    egmm.belief.combine : combine partitions of the same rows.
 
     Examples
     --------
@@ -32,10 +50,88 @@ class CredalPartition:
     """
 
     __slots__ = ("_focal_sets", "_mass")
+    _mass: FloatArray
+    _focal_sets: FocalSets
 
     def __init__(self, mass: Any, focal_sets: FocalSets) -> None:
         self._focal_sets = check_focal(focal_sets)
-        self._mass = _read_only(check_mass(mass, focal_sets))
+        valid = check_mass(mass, focal_sets)
+        is_private = valid.base is None and not valid.flags.writeable
+        self._mass = valid if is_private else _read_only(valid.copy(order="C"))
+
+    @classmethod
+    def _trusted(cls, mass: FloatArray, focal_sets: FocalSets) -> Self:
+        """Wrap masses that are valid by construction and that nobody else holds."""
+        partition = cls.__new__(cls)
+        partition._focal_sets, partition._mass = focal_sets, _read_only(mass)
+        return partition
+
+    # Other ways in ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_masses(cls, mass: Any, sets: Iterable[Iterable[int]], n_clusters: int) -> Self:
+        """Take columns in any order of sets, given as cluster numbers counted from zero; equal sets are added.
+
+        >>> CredalPartition.from_masses([[0.3, 0.7]], [{0, 1}, {0}], n_clusters=2).mass
+        array([[0.7, 0.3]])
+        """
+        masks = [int(FocalSets.from_sets([members], n_clusters).masks[0]) for members in sets]
+        columns = check_finite_matrix("mass", mass, (None, len(masks)))
+        return cls(*transport(columns, np.array(masks, dtype=np.int64), n_clusters))
+
+    @classmethod
+    def from_labels(cls, labels: Any, n_clusters: int | None = None) -> Self:
+        """Put all mass of each row on its label, an integer counted from zero; -1 is noise, on the empty set.
+
+        >>> CredalPartition.from_labels([1, 0, -1]).mass
+        array([[0., 0., 1.],
+               [0., 1., 0.],
+               [1., 0., 0.]])
+        """
+        numbers = np.asarray(labels)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise TypeError(f"labels must be integers, one per row, got shape {numbers.shape} of {numbers.dtype}.")
+        if n_clusters is None:
+            n_clusters = max(1, int(numbers.max(initial=0)) + 1)
+        if np.any((numbers < -1) | (numbers >= n_clusters)):
+            wrong = numbers[(numbers < -1) | (numbers >= n_clusters)][0]
+            raise ValueError(f"labels must be from -1 (noise) to {n_clusters - 1}, got {wrong}.")
+        focal = FocalSets.singletons(n_clusters, empty=bool(np.any(numbers == -1)))
+        masks = np.where(numbers == -1, 0, np.int64(1) << np.maximum(numbers, 0).astype(np.int64))
+        mass = np.zeros((len(numbers), len(focal)))
+        mass[np.arange(len(numbers)), focal.columns_of(masks)] = 1.0
+        return cls._trusted(mass, focal)
+
+    @classmethod
+    def from_probabilities(cls, probabilities: Any) -> Self:
+        """Take probabilities of the clusters, (n_samples, n_clusters), as masses of singletons.
+
+        >>> CredalPartition.from_probabilities([[0.2, 0.8]]).focal_sets.labels
+        ('{1}', '{2}')
+        """
+        array = check_finite_matrix("probabilities", probabilities, (None, None))
+        return cls(array, FocalSets.singletons(array.shape[1]))
+
+    @classmethod
+    def concatenate(cls, partitions: Sequence["CredalPartition"]) -> Self:
+        """Stack the rows of partitions over one frame; the family holds the sets of all.
+
+        >>> parts = [CredalPartition.from_labels([0], 2), CredalPartition([[0, 0, 1]], FocalSets.full(2))]
+        >>> CredalPartition.concatenate(parts).mass
+        array([[1., 0., 0.],
+               [0., 0., 1.]])
+        """
+        if not partitions:
+            raise ValueError("There is nothing to concatenate: give at least one partition.")
+        family = joint_family(*(part.focal_sets for part in partitions))
+        return cls._trusted(np.concatenate([embed(part.mass, part.focal_sets, family) for part in partitions]), family)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a partition written by :meth:`save`, which see."""
+        return cls(*storage.read_masses(path))
+
+    # Contents ---------------------------------------------------------------------------------------------
 
     @property
     def mass(self) -> FloatArray:
@@ -54,6 +150,26 @@ class CredalPartition:
 
     def __len__(self) -> int:
         return int(self._mass.shape[0])
+
+    def __getitem__(self, rows: Any) -> "CredalPartition":
+        """Rows by number, slice, index array or boolean mask, as a partition."""
+        if isinstance(rows, tuple):
+            raise TypeError("A partition is indexed by rows alone; use .mass for its columns.")
+        return self._trusted(np.atleast_2d(self._mass[rows]), self._focal_sets)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CredalPartition):
+            return NotImplemented
+        return self._focal_sets == other._focal_sets and np.array_equal(self._mass, other._mass)
+
+    def __hash__(self) -> int:
+        return hash((self._focal_sets, self._mass.shape))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Unpickled arrays are writeable: building anew makes them read-only.
+        return CredalPartition, (self._mass, self._focal_sets)
+
+    # Clusters ---------------------------------------------------------------------------------------------
 
     def belief(self) -> FloatArray:
         """Belief of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.belief` for sets.
@@ -113,8 +229,7 @@ class CredalPartition:
         array([[ True, False],
                [False, False]])
         """
-        upper = self.upper(by)
-        return upper & (upper.sum(axis=1, keepdims=True) == 1)
+        return self.rough(by).lower
 
     def upper(self, by: str = "mass") -> BoolArray:
         """Rows possibly in each cluster: the chosen set of the row holds that cluster.
@@ -134,11 +249,56 @@ class CredalPartition:
         array([[ True, False],
                [ True,  True]])
         """
+        return self.rough(by).upper
+
+    def outliers(self) -> BoolArray:
+        """Rows whose heaviest set is the empty set; see :func:`egmm.belief.outliers`.
+
+        >>> CredalPartition.from_labels([0, -1]).outliers()
+        array([False,  True])
+        """
+        return outliers(self._mass, self._focal_sets)
+
+    # Simpler partitions -----------------------------------------------------------------------------------
+
+    def hard(self) -> IntArray:
+        """View as a hard partition: the cluster of largest pignistic probability.
+
+        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).hard()
+        array([1])
+        """
+        return self.labels()
+
+    def fuzzy(self) -> FloatArray:
+        """View as a fuzzy partition: memberships that sum to one, the pignistic probabilities.
+
+        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).fuzzy()
+        array([[0.45, 0.55]])
+        """
+        return self.pignistic()
+
+    def possibilistic(self) -> FloatArray:
+        """View as a possibilistic partition: memberships that need not sum to one, the plausibilities.
+
+        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).possibilistic()
+        array([[0.7, 0.8]])
+        """
+        return self.plausibility()
+
+    def rough(self, by: str = "mass") -> Rough:
+        """View as a rough partition: both approximations, see :meth:`lower` and :meth:`upper`.
+
+        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).rough()
+        Rough(lower=array([[False, False]]), upper=array([[ True,  True]]))
+        """
         check_choice("by", by, ("mass", "dominance"))
         if by == "dominance":
-            return undominated(self._mass, self._focal_sets)
-        upper: BoolArray = self._focal_sets.membership[self.sets()]
-        return upper
+            chosen = undominated(self._mass, self._focal_sets)
+        else:
+            chosen = self._focal_sets.membership[self.sets()]
+        return Rough(chosen & (chosen.sum(axis=1, keepdims=True) == 1), chosen)
+
+    # Uncertainty ------------------------------------------------------------------------------------------
 
     def nonspecificity(self) -> FloatArray:
         """Imprecision of each row in bits; see :func:`egmm.belief.nonspecificity`.
@@ -148,21 +308,150 @@ class CredalPartition:
         """
         return nonspecificity(self._mass, self._focal_sets)
 
+    def kinds(self) -> list[str]:
+        """Say of each mass function whether it is certain, Bayesian, vacuous or general [sec3.1].
+
+        >>> CredalPartition([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1], [0.5, 0, 0.5]], FocalSets.full(2)).kinds()
+        ['certain', 'Bayesian', 'vacuous', 'general']
+        """
+        tests = {"certain": is_certain, "Bayesian": is_bayesian, "vacuous": is_vacuous}
+        holds = [test(self._mass, self._focal_sets) for test in tests.values()]
+        return [str(kind) for kind in np.select(holds, list(tests), default="general")]
+
+    # New partitions ---------------------------------------------------------------------------------------
+
+    def over(self, focal_sets: FocalSets) -> "CredalPartition":
+        """Write the same masses over another family that holds every set with mass.
+
+        >>> CredalPartition.from_labels([1], 2).over(FocalSets.full(2)).mass
+        array([[0., 1., 0.]])
+        """
+        return self._trusted(embed(self._mass, self._focal_sets, check_focal(focal_sets)), focal_sets)
+
+    def normalise(self, *, on_conflict: str = "raise") -> "CredalPartition":
+        """Take the empty set away; see :func:`egmm.belief.normalise`.
+
+        >>> CredalPartition([[0.5, 0.25, 0.25]], FocalSets.singletons(2, empty=True)).normalise().mass
+        array([[0.5, 0.5]])
+        """
+        return self._trusted(*revision.normalise(self._mass, self._focal_sets, on_conflict=on_conflict))
+
+    def discount(self, rate: Any) -> "CredalPartition":
+        """Weaken the source at one rate, or one per row; see :func:`egmm.belief.discount`.
+
+        >>> CredalPartition.from_labels([0, 1]).discount([0.25, 0]).mass
+        array([[0.75, 0.  , 0.25],
+               [0.  , 1.  , 0.  ]])
+        """
+        return self._trusted(*revision.discount(self._mass, self._focal_sets, rate))
+
+    def condition(self, members: Iterable[int], *, on_conflict: str = "raise") -> "CredalPartition":
+        """Learn that the cluster is surely among `members`; see :func:`egmm.belief.condition`.
+
+        >>> CredalPartition.from_probabilities([[0.25, 0.25, 0.5]]).condition({0, 1}).mass
+        array([[0.5, 0.5]])
+        """
+        return self._trusted(*revision.condition(self._mass, self._focal_sets, members, on_conflict=on_conflict))
+
+    def refine(self, groups: Sequence[Iterable[int]]) -> "CredalPartition":
+        """Write the masses over a finer frame; see :func:`egmm.belief.refine`.
+
+        >>> CredalPartition.from_labels([0, 1]).refine([{0}, {1, 2}]).focal_sets.labels
+        ('{1}', '{2,3}')
+        """
+        return self._trusted(*revision.refine(self._mass, self._focal_sets, groups))
+
+    def coarsen(self, groups: Sequence[Iterable[int]]) -> "CredalPartition":
+        """Merge clusters; see :func:`egmm.belief.coarsen`.
+
+        >>> CredalPartition.from_labels([0, 1, 2]).coarsen([{0, 1}, {2}]).labels()
+        array([0, 0, 1])
+        """
+        return self._trusted(*revision.coarsen(self._mass, self._focal_sets, groups))
+
+    def relabel(self, permutation: Sequence[int]) -> "CredalPartition":
+        """Rename cluster k to ``permutation[k]``; see :func:`egmm.belief.relabel`.
+
+        >>> CredalPartition.from_labels([0, 1, 2]).relabel([2, 0, 1]).labels()
+        array([2, 0, 1])
+        """
+        return self._trusted(*alignment.relabel(self._mass, self._focal_sets, permutation))
+
+    def align(self, reference: Any) -> "CredalPartition":
+        """Rename the clusters to agree best with another partition or with true labels.
+
+        Parameters
+        ----------
+        reference : CredalPartition or array-like of shape (n_samples,)
+            The other partition, over as many clusters, or one label per row: integers from 0 to ``n_clusters - 1``, or
+            any other values, which are numbered in sorted order.
+
+        Returns
+        -------
+        partition : CredalPartition
+            The matching maximises the common pignistic probability (Hungarian method).
+
+        Examples
+        --------
+        >>> CredalPartition.from_labels([0, 0, 1, 2]).align([2, 2, 0, 1]).labels()
+        array([2, 2, 0, 1])
+        """
+        if isinstance(reference, CredalPartition):
+            self._focal_sets.on_frame_of(reference.focal_sets)
+            targets = reference.pignistic()
+        else:
+            targets = alignment.indicator(reference, self.n_clusters)
+        if len(targets) != len(self):
+            raise ValueError(f"reference must have {len(self)} rows like the partition, got {len(targets)}.")
+        return self.relabel(alignment.match_clusters(self.pignistic(), targets).tolist())
+
+    # Ways out ---------------------------------------------------------------------------------------------
+
+    def to_dataframe(self) -> Any:
+        """Return the masses as a pandas DataFrame with a column per set.
+
+        >>> CredalPartition.from_labels([0, 1]).to_dataframe()
+           {1}  {2}
+        0  1.0  0.0
+        1  0.0  1.0
+        """
+        pandas = import_optional("pandas", "data frames")
+        return pandas.DataFrame(self._mass, columns=list(self._focal_sets.labels))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``.npz`` or ``.parquet``, by the suffix; an existing file is replaced as a whole.
+
+        Parquet has one column per set and needs pyarrow. :meth:`load` reads both.
+
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CredalPartition.from_labels([0, 1]).save(pathlib.Path(folder) / "partition.npz")
+        ...     CredalPartition.load(pathlib.Path(folder) / "partition.npz")
+        <Credal partition: 2 rows, 2 clusters, 2 focal sets>
+        """
+        storage.write_masses(path, self._mass, self._focal_sets)
+
     def summary(self) -> str:
         """Say in a few lines how many rows are precise, imprecise or outliers, and where the mass is.
 
         >>> print(CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).summary())
         Credal partition: 2 rows, 2 clusters, 3 focal sets
+        by heaviest set: precise 1 (50.0 %), imprecise 1 (50.0 %), outliers 0 (0.0 %)
+        average nonspecificity: 0.450 (0 precise, 1 vacuous)
+          set         mean mass  rows
+          {1}             0.350     1
+          {2}             0.200     0
+          {1,2}           0.450     1
         """
-        return f"Credal partition: {len(self)} rows, {self.n_clusters} clusters, {len(self._focal_sets)} focal sets"
+        return display.as_text(self._mass, self._focal_sets)
 
     def __repr__(self) -> str:
-        return f"<{self.summary()}>"
+        return f"<{display.title(self._mass, self._focal_sets)}>"
+
+    def _repr_html_(self) -> str:
+        return display.as_html(self._mass, self._focal_sets)
 
 
 def _read_only(mass: FloatArray) -> FloatArray:
-    """Copy unless nobody else can write to the array."""
-    owned = mass.base is None and not mass.flags.writeable
-    array = mass if owned else mass.copy(order="C")
-    array.setflags(write=False)
-    return array
+    mass.setflags(write=False)
+    return mass

@@ -1,0 +1,73 @@
+"""A partition for people: a few lines of text, or a small table in a notebook."""
+
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from egmm._checks import FloatArray
+from egmm.belief.decisions import heaviest_set
+from egmm.belief.focal import FocalSets
+from egmm.belief.uncertainty import average_nonspecificity
+
+MOST_SETS = 12
+"""Sets listed; the lightest beyond them are added up."""
+
+
+class _Line(NamedTuple):
+    name: str
+    mass: float
+    rows: int
+
+
+def title(mass: FloatArray, focal: FocalSets) -> str:
+    """One line: how many rows, clusters and sets."""
+    parts = [(len(mass), "row"), (focal.n_clusters, "cluster"), (len(focal), "focal set")]
+    return "Credal partition: " + ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
+
+
+def as_text(mass: FloatArray, focal: FocalSets) -> str:
+    """Title, counts of rows, and a table of the sets."""
+    lines, width = _lines(mass, focal), max(len(name) for name in [*focal.labels, "other sets"])
+    table = [f"  {'set':<{width}}  mean mass  rows"]
+    table += [f"  {line.name:<{width}}  {line.mass:9.3f}  {line.rows:4d}" for line in lines]
+    return "\n".join([title(mass, focal), *_counts(mass, focal), *table])
+
+
+def as_html(mass: FloatArray, focal: FocalSets) -> str:
+    """Render the same as HTML, with a bar for the mean mass of each set."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{escape(line.name)}</th><td>{line.rows}</td><td style='text-align:left'>"
+        f"<span style='display:inline-block;background:#4878d0;height:.7em;width:{100 * line.mass:.1f}px'></span>"
+        f" {line.mass:.3f}</td></tr>"
+        for line in _lines(mass, focal)
+    )
+    heading = "<br>".join(escape(line) for line in [title(mass, focal), *_counts(mass, focal)])
+    return (
+        f"<div><p>{heading}</p><table><thead><tr><th>set</th><th>rows</th><th>mean mass</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
+    if len(mass) == 0:
+        return []
+    sizes = focal.cardinalities[heaviest_set(mass, focal)]
+    kinds = {"precise": sizes == 1, "imprecise": sizes > 1, "outliers": sizes == 0}
+    shares = ", ".join(f"{kind} {rows.sum()} ({100 * rows.mean():.1f} %)" for kind, rows in kinds.items())
+    return [
+        f"by heaviest set: {shares}",
+        f"average nonspecificity: {average_nonspecificity(mass, focal):.3f} (0 precise, 1 vacuous)",
+    ]
+
+
+def _lines(mass: FloatArray, focal: FocalSets) -> list[_Line]:
+    """List the sets in column order; of a large family the heaviest ones, and the rest as one line."""
+    means = mass.mean(axis=0) if len(mass) else np.zeros(len(focal))
+    rows = np.bincount(heaviest_set(mass, focal), minlength=len(focal))
+    shown = np.sort(np.argsort(-means, kind="stable")[:MOST_SETS])
+    lines = [_Line(focal.labels[j], float(means[j]), int(rows[j])) for j in shown]
+    if len(focal) > MOST_SETS:
+        rest = np.setdiff1d(np.arange(len(focal)), shown)
+        lines.append(_Line("other sets", float(means[rest].sum()), int(rows[rest].sum())))
+    return lines

@@ -1,0 +1,165 @@
+"""Rules of combination on arrays of masses, row by row, across families over one frame."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray, IntArray, check_choice
+from egmm.belief.cautious import cautious
+from egmm.belief.focal import FocalSets
+from egmm.belief.masses import Masses, check_mass, embed, joint_family
+from egmm.belief.pcr6 import pcr6
+from egmm.belief.products import Operation, Step, fold, plan_step
+
+RULES = ("conjunctive", "dempster", "disjunctive", "yager", "dubois-prade", "pcr6", "cautious", "mean")
+
+ON_CONFLICT = ("raise", "vacuous", "empty")
+
+
+def combine_masses(*sources: Masses, rule: str = "dempster", on_conflict: str = "raise") -> Masses:
+    r"""Combine mass functions given as arrays; see :func:`egmm.belief.combine` for the rules.
+
+    Parameters
+    ----------
+    *sources : tuple of (array-like of shape (n_samples, n_focal), FocalSets)
+        Masses and the sets of their columns.
+    rule, on_conflict : str
+        As for :func:`egmm.belief.combine`.
+
+    Returns
+    -------
+    mass : ndarray of shape (n_samples, n_out)
+    focal : FocalSets
+        The sets that the rule can reach.
+
+    Examples
+    --------
+    >>> mass, focal = combine_masses(
+    ...     ([[0.6, 0.4]], FocalSets.from_sets([{0}, {0, 1}], 2)),
+    ...     ([[0.5, 0.5]], FocalSets.from_sets([{1}, {0, 1}], 2)),
+    ...     rule="conjunctive",
+    ... )
+    >>> dict(zip(focal.labels, mass[0].round(3).tolist()))
+    {'∅': 0.3, '{1}': 0.3, '{2}': 0.2, '{1,2}': 0.2}
+    """
+    return combine_trusted([(check_mass(mass, focal), focal) for mass, focal in sources], rule, on_conflict)
+
+
+def combine_trusted(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:
+    """Combine masses that are known to be valid; see :func:`combine_masses`."""
+    check_choice("rule", rule, RULES)
+    check_choice("on_conflict", on_conflict, ON_CONFLICT)
+    _check_sources(sources)
+    if rule == "mean":
+        return _mean(sources)
+    if rule == "cautious":
+        return cautious(sources)
+    if rule == "pcr6":
+        return pcr6(sources)
+    mass, focal, has_dropped = _folded(sources, rule)
+    return _settle_conflict(mass, focal, on_conflict) if has_dropped else (mass, focal)
+
+
+def _check_sources(sources: Sequence[Masses]) -> None:
+    if not sources:
+        raise ValueError("There is nothing to combine: give at least one source.")
+    first_mass, first_focal = sources[0]
+    for number, (mass, focal) in enumerate(sources):
+        focal.on_frame_of(first_focal)
+        if len(mass) != len(first_mass):
+            raise ValueError(
+                f"Sources must have the same rows, but source 0 has {len(first_mass)} and "
+                f"source {number} has {len(mass)}."
+            )
+
+
+class _Rule(NamedTuple):
+    """A rule that sums products: what is tracked of the sets, and where it lands between and after the steps."""
+
+    operations: tuple[Operation, ...]
+    between: Callable[[int, IntArray], IntArray]
+    last: Callable[[int, IntArray], IntArray]
+
+
+def _as_is(_frame: int, states: IntArray) -> IntArray:
+    return states
+
+
+def _drop_empty(_frame: int, states: IntArray) -> IntArray:
+    return np.where(states == 0, -1, states)
+
+
+def _empty_to_frame(frame: int, states: IntArray) -> IntArray:
+    return np.where(states == 0, frame, states)
+
+
+def _empty_to_union(_frame: int, states: IntArray) -> IntArray:
+    return np.where(states[:, :1] == 0, states[:, 1:], states[:, :1])
+
+
+_PRODUCT_RULES = {
+    "conjunctive": _Rule((np.bitwise_and,), _as_is, _as_is),
+    "dempster": _Rule((np.bitwise_and,), _drop_empty, _drop_empty),
+    "disjunctive": _Rule((np.bitwise_or,), _as_is, _as_is),
+    "yager": _Rule((np.bitwise_and,), _as_is, _empty_to_frame),
+    "dubois-prade": _Rule((np.bitwise_and, np.bitwise_or), _as_is, _empty_to_union),
+}
+
+
+@lru_cache(maxsize=64)
+def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
+    """One step per source after the first; fewer when nothing is left to combine."""
+    operations, between, last = _PRODUCT_RULES[rule]
+    frame = families[0].frame_mask
+    states = [np.repeat(family.masks[:, None], len(operations), axis=1) for family in families]
+    steps: list[Step] = []
+    left = states[0]
+    for number, right in enumerate(states[1:], start=2):
+        land = partial(last if number == len(states) else between, frame)
+        steps.append(plan_step(left, right, operations, land))
+        left = steps[-1].states
+        if len(left) == 0:
+            break
+    return tuple(steps)
+
+
+def _folded(sources: Sequence[Masses], rule: str) -> tuple[FloatArray, FocalSets, bool]:
+    """Combine by a rule that sums products: masses, family, and whether products were dropped."""
+    n_clusters = sources[0][1].n_clusters
+    n_rows = len(sources[0][0])
+    if len(sources) == 1:
+        neutral = FocalSets([0 if rule == "disjunctive" else sources[0][1].frame_mask], n_clusters)
+        sources = [*sources, (np.ones((n_rows, 1)), neutral)]
+    steps = _plan(tuple(focal for _, focal in sources), rule)
+    if len(steps[-1].states) == 0:
+        return np.zeros((n_rows, 1)), FocalSets([sources[0][1].frame_mask], n_clusters), True
+    mass = fold([mass for mass, _ in sources], steps)
+    return mass, FocalSets(steps[-1].states[:, 0], n_clusters), any(step.has_dropped for step in steps)
+
+
+def _settle_conflict(mass: FloatArray, focal: FocalSets, on_conflict: str) -> Masses:
+    """Apply the caller's policy to the rows in total conflict, which carry no mass at all."""
+    lost: BoolArray = np.logical_not(mass.any(axis=1))
+    if on_conflict == "raise":
+        if lost.any():
+            raise ValueError(
+                f"{lost.sum()} of {len(lost)} rows are in total conflict, the first is row {np.argmax(lost)}: "
+                "no set is left to carry their mass; choose on_conflict='vacuous' or 'empty', or discount first."
+            )
+        return mass, focal
+    target = FocalSets([focal.frame_mask if on_conflict == "vacuous" else 0], focal.n_clusters)
+    family = joint_family(focal, target)
+    mass = mass if family == focal else embed(mass, focal, family)
+    mass[lost, family.columns_of(target.masks)[0]] = 1.0
+    return mass, family
+
+
+def _mean(sources: Sequence[Masses]) -> Masses:
+    family = joint_family(*(focal for _, focal in sources))
+    total = np.zeros((len(sources[0][0]), len(family)))
+    for mass, focal in sources:
+        total[:, family.columns_of(focal.masks)] += mass
+    total /= len(sources)
+    return total, family

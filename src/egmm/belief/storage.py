@@ -1,0 +1,79 @@
+"""Masses in files: npz or Parquet, never pickle, replaced as a whole or not at all."""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import numpy as np
+
+from egmm._checks import FloatArray, import_optional
+from egmm.belief.focal import FocalSets
+from egmm.belief.masses import Masses
+
+_KEY = b"egmm.credal_partition"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write to a file beside `path` that takes its place at the end, or is removed on an error."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSets) -> None:
+    """Write masses and their sets to ``.npz`` or ``.parquet``, by the suffix of `path`."""
+    path = Path(path)
+    write = _write_parquet if _is_parquet(path) else _write_npz
+    with replacing(path) as stream:
+        write(stream, mass, focal)
+
+
+def read_masses(path: str | os.PathLike[str]) -> Masses:
+    """Read what :func:`write_masses` wrote; the masses are not validated."""
+    path = Path(path)
+    try:
+        return _read_parquet(path) if _is_parquet(path) else _read_npz(path)
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} holds no credal partition: {error}") from error
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.suffix.lower() not in (".npz", ".parquet"):
+        raise ValueError(f"path must end in .npz or .parquet, got {path.name!r}.")
+    return path.suffix.lower() == ".parquet"
+
+
+def _write_npz(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
+    np.savez(stream, mass=mass, masks=focal.masks, n_clusters=np.int64(focal.n_clusters))
+
+
+def _read_npz(path: Path) -> Masses:
+    with np.load(path, allow_pickle=False) as archive:
+        return archive["mass"], FocalSets(archive["masks"], int(archive["n_clusters"]))
+
+
+def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
+    arrow = import_optional("pyarrow", "Parquet files", "arrow")
+    parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
+    header = {"masks": focal.masks.tolist(), "n_clusters": focal.n_clusters}
+    columns = [arrow.array(np.ascontiguousarray(column)) for column in mass.T]
+    table = arrow.Table.from_arrays(columns, names=list(focal.labels))
+    parquet.write_table(table.replace_schema_metadata({_KEY: json.dumps(header)}), stream)
+
+
+def _read_parquet(path: Path) -> Masses:
+    parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
+    table = parquet.read_table(path)
+    header = json.loads(table.schema.metadata[_KEY])
+    mass = np.column_stack([column.to_numpy() for column in table.columns])
+    return mass, FocalSets(header["masks"], header["n_clusters"])
