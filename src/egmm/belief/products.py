@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray
+from egmm._checks import BoolArray, FloatArray, IntArray
 
 _BLOCK_DOUBLES = 1 << 18
 """Doubles in all buffers of a block, about the second-level cache."""
@@ -151,7 +151,7 @@ def run_step(step: Step, left: FloatArray, right: FloatArray, scratch: FloatArra
             np.add(results[result], product, out=results[result])
 
 
-def fold(masses: Sequence[FloatArray], steps: Sequence[Step]) -> FloatArray:
+def fold(masses: Sequence[FloatArray], steps: Sequence[Step]) -> tuple[FloatArray, BoolArray]:
     """Combine sources row by row and divide by the row sums; rows of zeros stay zero.
 
     Parameters
@@ -165,29 +165,34 @@ def fold(masses: Sequence[FloatArray], steps: Sequence[Step]) -> FloatArray:
     -------
     mass : ndarray of shape (n_samples, n_out)
         No temporary is larger than the buffers of a block.
+    is_lost : ndarray of bool of shape (n_samples,)
+        Rows without any mass left.
     """
-    n_rows = masses[0].shape[0]
-    result = np.empty((n_rows, len(steps[-1].states)))
-    widths = [masses[0].shape[1], *(len(step.states) for step in steps)]
-    n_buffers = max(
-        left + source.shape[1] + step.n_slots + 1 + len(step.states)
-        for left, source, step in zip(widths, masses[1:], steps, strict=False)
-    )
-    size = max(_MIN_ROWS, _BLOCK_DOUBLES // n_buffers)
+    n_rows = len(masses[0])
+    result, is_lost = np.empty((n_rows, len(steps[-1].states))), np.empty(n_rows, dtype=bool)
+    buffers = _buffers(masses, steps)
+    size = buffers[0].shape[1]
     for start in range(0, n_rows, size):
         block = slice(start, min(start + size, n_rows))
-        left = masses[0][block].T.copy(order="C")
-        for source, step in zip(masses[1:], steps, strict=True):
-            left = _combined(step, left, source[block].T.copy(order="C"))
+        left, *others = (buffer[:, : block.stop - start] for buffer in buffers)
+        np.copyto(left, masses[0][block].T)
+        for number, step in enumerate(steps):
+            right, scratch, out = others[3 * number : 3 * number + 3]
+            np.copyto(right, masses[number + 1][block].T)
+            run_step(step, left, right, scratch, out)
+            # Normalised at every step, so that many sources do not underflow.
+            totals = np.add.reduce(out, axis=0)
+            is_lost[block] = totals == 0
+            totals[is_lost[block]] = 1.0
+            left = np.divide(out, totals, out=out)
         result[block] = left.T
-    return result
+    return result, is_lost
 
 
-def _combined(step: Step, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Combine one block with one more source, normalised at once so that many sources do not underflow."""
-    n_rows = left.shape[1]
-    out = np.empty((len(step.states), n_rows))
-    run_step(step, left, right, np.empty((step.n_slots + 1, n_rows)), out)
-    totals = np.add.reduce(out, axis=0)
-    totals[totals == 0] = 1.0
-    return np.divide(out, totals, out=out)
+def _buffers(masses: Sequence[FloatArray], steps: Sequence[Step]) -> list[FloatArray]:
+    """One block of the first source; then, for each step, of the next source, the scratch and the result."""
+    widths = [masses[0].shape[1]]
+    for source, step in zip(masses[1:], steps, strict=True):
+        widths += [source.shape[1], step.n_slots + 1, len(step.states)]
+    size = min(max(_MIN_ROWS, _BLOCK_DOUBLES // sum(widths)), max(len(masses[0]), 1))
+    return [np.empty((width, size)) for width in widths]

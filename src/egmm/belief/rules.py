@@ -58,8 +58,7 @@ def combine_trusted(sources: Sequence[Masses], rule: str, on_conflict: str) -> M
         return cautious(sources)
     if rule == "pcr6":
         return pcr6(sources)
-    mass, focal, has_dropped = _folded(sources, rule)
-    return _settle_conflict(mass, focal, on_conflict) if has_dropped else (mass, focal)
+    return _folded(sources, rule, on_conflict)
 
 
 def _check_sources(sources: Sequence[Masses]) -> None:
@@ -125,34 +124,37 @@ def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _folded(sources: Sequence[Masses], rule: str) -> tuple[FloatArray, FocalSets, bool]:
-    """Combine by a rule that sums products: masses, family, and whether products were dropped."""
-    n_clusters = sources[0][1].n_clusters
+def _folded(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:
+    """Combine by a rule that sums products."""
+    n_clusters, frame = sources[0][1].n_clusters, sources[0][1].frame_mask
     n_rows = len(sources[0][0])
     if len(sources) == 1:
-        neutral = FocalSets([0 if rule == "disjunctive" else sources[0][1].frame_mask], n_clusters)
+        neutral = FocalSets([0 if rule == "disjunctive" else frame], n_clusters)
         sources = [*sources, (np.ones((n_rows, 1)), neutral)]
     steps = _plan(tuple(focal for _, focal in sources), rule)
     if len(steps[-1].states) == 0:
-        return np.zeros((n_rows, 1)), FocalSets([sources[0][1].frame_mask], n_clusters), True
-    mass = fold([mass for mass, _ in sources], steps)
-    return mass, FocalSets(steps[-1].states[:, 0], n_clusters), any(step.has_dropped for step in steps)
+        nothing = np.zeros((n_rows, 1)), FocalSets([frame], n_clusters)
+        return _settle_conflict(*nothing, np.ones(n_rows, dtype=bool), on_conflict)
+    mass, is_lost = fold([mass for mass, _ in sources], steps)
+    focal = FocalSets(steps[-1].states[:, 0], n_clusters)
+    can_conflict = any(step.has_dropped for step in steps)
+    return _settle_conflict(mass, focal, is_lost, on_conflict) if can_conflict else (mass, focal)
 
 
-def _settle_conflict(mass: FloatArray, focal: FocalSets, on_conflict: str) -> Masses:
+def _settle_conflict(mass: FloatArray, focal: FocalSets, is_lost: BoolArray, on_conflict: str) -> Masses:
     """Apply the caller's policy to the rows in total conflict, which carry no mass at all."""
-    lost: BoolArray = np.logical_not(mass.any(axis=1))
     if on_conflict == "raise":
-        if lost.any():
+        if is_lost.any():
             raise ValueError(
-                f"{lost.sum()} of {len(lost)} rows are in total conflict, the first is row {np.argmax(lost)}: "
-                "no set is left to carry their mass; choose on_conflict='vacuous' or 'empty', or discount first."
+                f"{is_lost.sum()} of {len(is_lost)} rows are in total conflict, the first is row "
+                f"{np.argmax(is_lost)}: no set is left to carry their mass; choose on_conflict='vacuous' or 'empty', "
+                "or discount first."
             )
         return mass, focal
     target = FocalSets([focal.frame_mask if on_conflict == "vacuous" else 0], focal.n_clusters)
     family = joint_family(focal, target)
     mass = mass if family == focal else embed(mass, focal, family)
-    mass[lost, family.columns_of(target.masks)[0]] = 1.0
+    mass[is_lost, family.columns_of(target.masks)[0]] = 1.0
     return mass, family
 
 
