@@ -3,31 +3,17 @@
 import json
 import os
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
-from uuid import uuid4
 
 import numpy as np
 
 from egmm._checks import FloatArray, import_optional
+from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import Masses
 
 _KEY = b"egmm.credal_partition"
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write to a file beside `path` that takes its place at the end, or is removed on an error."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with temporary.open("xb") as stream:
-            yield stream
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSets) -> None:
