@@ -53,6 +53,25 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     return value
 
 
+def check_labels(name: str, value: Any) -> IntArray:
+    """Return one label per row as codes 0, 1, ... in the order of the sorted labels, or say what is wrong with them."""
+    labels = np.asarray(value)
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError(f"{name} must be a non-empty vector, one label per row; got shape {labels.shape}.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"{name} must be finite, but row {row} is {labels[row]}.")
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+
+
+def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:
+    """Say by how many rows two arguments differ, if they do."""
+    if len(first) != len(second):
+        raise ValueError(
+            f"{first_name} and {second_name} must have equally many rows, got {len(first)} and {len(second)}."
+        )
+
+
 def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
     """Return `value` as a finite float array of `shape` (None: any length), or say what is wrong with it."""
     array = np.asarray(value)
