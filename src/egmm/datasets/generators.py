@@ -1,0 +1,156 @@
+"""Simulated data: the paper's examples, and clusters that overlap by a chosen amount."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils import check_random_state
+
+from egmm._checks import FloatArray, IntArray, check_integer, check_real
+
+_DIAMOND = [[-6, 0], [-4, 2], [-4, 0], [-4, -2], [-2, 0], [0, 0], [2, 0], [4, 2], [4, 0], [4, -2], [6, 0]]
+
+
+def make_diamond() -> tuple[FloatArray, IntArray]:
+    """Two diamonds of five points and one point half-way between them.
+
+    The classic eleven points (Windham 1985), at the scale of the paper's example.
+
+    Returns
+    -------
+    X : ndarray of shape (11, 2)
+        The points, from left to right.
+    y : ndarray of shape (11,)
+        0 for the left diamond, 1 for the right one, -1 for the point between: it belongs to either.
+
+    Examples
+    --------
+    >>> X, y = make_diamond()
+    >>> X[5], y.tolist()
+    (array([0., 0.]), [0, 0, 0, 0, 0, -1, 1, 1, 1, 1, 1])
+    """
+    return np.array(_DIAMOND, dtype=np.float64), np.repeat([0, -1, 1], [5, 1, 5])
+
+
+def make_two_class(n_samples: int = 800, *, random_state: Any = None) -> tuple[FloatArray, IntArray]:
+    """Two long Gaussian classes side by side, as in the paper: means (2, 4), (2, 0), covariance [[3, 2], [2, 3]].
+
+    Parameters
+    ----------
+    n_samples : int, default=800
+        Rows, in equal parts from both classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The rows, classes mixed.
+    y : ndarray of shape (n_samples,)
+        The class of each row.
+
+    Examples
+    --------
+    >>> X, y = make_two_class(random_state=0)
+    >>> X.shape, np.bincount(y).tolist()
+    ((800, 2), [400, 400])
+    """
+    return _gaussian_classes(n_samples, [[2, 4], [2, 0]], [[3, 2], [2, 3]], random_state)
+
+
+def make_four_class(n_samples: int = 800, *, random_state: Any = None) -> tuple[FloatArray, IntArray]:
+    """Four round Gaussian classes on a square, as in the paper: means (0, 0), (0, 4), (4, 4), (4, 0), covariance 2I.
+
+    Parameters
+    ----------
+    n_samples : int, default=800
+        Rows, in equal parts from the four classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The rows, classes mixed.
+    y : ndarray of shape (n_samples,)
+        The class of each row.
+
+    Examples
+    --------
+    >>> X, y = make_four_class(random_state=0)
+    >>> X.shape, np.bincount(y).tolist()
+    ((800, 2), [200, 200, 200, 200])
+    """
+    return _gaussian_classes(n_samples, [[0, 0], [0, 4], [4, 4], [4, 0]], 2 * np.eye(2), random_state)
+
+
+def make_blobs_with_overlap(
+    n_samples: int = 300,
+    n_clusters: int = 3,
+    n_features: int = 2,
+    *,
+    overlap: float = 0.1,
+    random_state: Any = None,
+) -> tuple[FloatArray, IntArray]:
+    r"""Round unit-variance Gaussian clusters on a square grid whose neighbours overlap by a chosen amount.
+
+    The overlap of two clusters is the area their densities share, :math:`\int \min(p_1, p_2)`, twice the share of
+    rows that the best rule between the two puts on the wrong side. For centres :math:`\delta` standard deviations
+    apart it is :math:`2 \Phi(-\delta/2)`, so
+
+    .. math:: \delta = -2\, \Phi^{-1}(\mathrm{overlap} / 2)
+
+    is the distance of neighbours on the grid: 5.2 for 0.01, 3.9 for 0.05, 3.3 for 0.1, 1.3 for 0.5.
+
+    Parameters
+    ----------
+    n_samples : int, default=300
+        Rows, in equal parts from the clusters.
+    n_clusters : int, default=3
+        Number of clusters. They fill the smallest grid with as many points, so each has a neighbour.
+    n_features : int, default=2
+        Number of features.
+    overlap : float, default=0.1
+        Shared area of two neighbours, above 0 (far apart) and up to 1 (the same).
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The rows, clusters mixed.
+    y : ndarray of shape (n_samples,)
+        The cluster of each row.
+
+    Examples
+    --------
+    >>> X, y = make_blobs_with_overlap(1000, 4, 3, overlap=0.05, random_state=0)
+    >>> X.shape, np.bincount(y).tolist()
+    ((1000, 3), [250, 250, 250, 250])
+    """
+    check_integer("n_clusters", n_clusters, 1)
+    check_integer("n_features", n_features, 1)
+    check_real("overlap", overlap, 0.0, 1.0, open_minimum=True)
+    distance = -2 * ndtri(overlap / 2)
+    return _gaussian_classes(n_samples, distance * _grid(n_clusters, n_features), np.eye(n_features), random_state)
+
+
+def _grid(n_points: int, n_features: int) -> FloatArray:
+    """First points of the smallest cubic grid of at least `n_points`: each has a neighbour at distance one."""
+    side = 1
+    while side**n_features < n_points:
+        side += 1
+    # Digits to base `side`: lowering one digit of a number gives a smaller number, which is there too.
+    digits = [[point // side**feature % side for feature in range(n_features)] for point in range(n_points)]
+    return np.array(digits, dtype=np.float64)
+
+
+def _gaussian_classes(n_samples: int, means: Any, covariance: Any, random_state: Any) -> tuple[FloatArray, IntArray]:
+    """Rows in random order, in equal parts (the first classes get one more) from classes of one covariance."""
+    centres = np.asarray(means, dtype=np.float64)
+    check_integer("n_samples", n_samples, 1)
+    rng = check_random_state(random_state)
+    y = rng.permutation(np.arange(n_samples) % len(centres)).astype(np.int64)
+    X = rng.standard_normal((n_samples, centres.shape[1])) @ np.linalg.cholesky(covariance).T
+    X += centres[y]
+    return X, y

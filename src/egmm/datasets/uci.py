@@ -1,0 +1,242 @@
+"""The eight real data sets of the paper, from a directory, scikit-learn or OpenML."""
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egmm._checks import FloatArray, IntArray, check_choice
+
+DIRECTORY_VARIABLE = "EGMM_DATA"
+"""Environment variable that names the directory of data files."""
+
+
+class Dataset(NamedTuple):
+    """Rows with their classes.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows, in published units.
+    y : ndarray of shape (n_samples,)
+        Class of each row, an index into `class_names`.
+    feature_names : tuple of str
+        Names of the columns of `X`.
+    class_names : tuple of str
+        Names of the classes.
+
+    Examples
+    --------
+    >>> load_uci("iris").class_names
+    ('setosa', 'versicolor', 'virginica')
+    """
+
+    X: FloatArray
+    y: IntArray
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+
+
+class _Source(NamedTuple):
+    """What a data set must look like, and where else it is to be had."""
+
+    features: tuple[str, ...]
+    classes: Mapping[str, int]  # name: number of rows
+    openml_id: int | None = None
+    openml_columns: Sequence[int] | None = None  # None: all, in order
+    openml_labels: Mapping[str, str] = {}  # label there: class name; {}: the same names
+
+
+_SOURCES = {
+    "ecoli": _Source(
+        ("mcg", "gvh", "aac", "alm1", "alm2"),
+        {"cp": 143, "im": 77, "pp": 52, "imU": 35, "om": 20, "omL": 5, "imL": 2, "imS": 2},
+        openml_id=39,
+        openml_columns=(0, 1, 4, 5, 6),  # without the two almost constant features lip and chg, as in the paper
+    ),
+    "iris": _Source(
+        ("sepal_length", "sepal_width", "petal_length", "petal_width"),
+        {"setosa": 50, "versicolor": 50, "virginica": 50},
+    ),
+    "knowledge": _Source(
+        ("STG", "SCG", "STR", "LPR", "PEG"),
+        {"very_low": 50, "low": 129, "middle": 122, "high": 102},
+        openml_id=1508,
+        # Two spellings of "very low" in the original became two codes.
+        openml_labels={"1": "high", "2": "low", "3": "middle", "4": "very_low", "5": "very_low"},
+    ),
+    "magic": _Source(
+        ("fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long", "fM3Trans", "fAlpha", "fDist"),
+        {"g": 12332, "h": 6688},
+        openml_id=1120,
+    ),
+    "newthyroid": _Source(
+        (
+            "t3_resin_uptake",
+            "total_serum_thyroxin",
+            "total_serum_triiodothyronine",
+            "basal_tsh",
+            "max_abs_diff_tsh",
+        ),
+        {"normal": 150, "hyper": 35, "hypo": 30},
+        openml_id=40682,
+        openml_labels={"1": "normal", "2": "hyper", "3": "hypo"},
+    ),
+    "seeds": _Source(
+        ("area", "perimeter", "compactness", "kernel_length", "kernel_width", "asymmetry", "groove_length"),
+        {"kama": 70, "rosa": 70, "canadian": 70},
+        openml_id=1499,
+        openml_labels={"1": "kama", "2": "rosa", "3": "canadian"},
+    ),
+    "vehicle": _Source(
+        (
+            "compactness",
+            "circularity",
+            "distance_circularity",
+            "radius_ratio",
+            "pr_axis_aspect_ratio",
+            "max_length_aspect_ratio",
+            "scatter_ratio",
+            "elongatedness",
+            "pr_axis_rectangularity",
+            "max_length_rectangularity",
+            "scaled_variance_major",
+            "scaled_variance_minor",
+            "scaled_radius_of_gyration",
+            "skewness_major",
+            "skewness_minor",
+            "kurtosis_major",
+            "kurtosis_minor",
+            "hollows_ratio",
+        ),
+        {"bus": 218, "opel": 212, "saab": 217, "van": 199},
+        openml_id=54,
+    ),
+    "wine": _Source(
+        (
+            "alcohol",
+            "malic_acid",
+            "ash",
+            "alcalinity_of_ash",
+            "magnesium",
+            "total_phenols",
+            "flavanoids",
+            "nonflavanoid_phenols",
+            "proanthocyanins",
+            "color_intensity",
+            "hue",
+            "od280_od315_of_diluted_wines",
+            "proline",
+        ),
+        {"class_0": 59, "class_1": 71, "class_2": 48},
+    ),
+}
+
+UCI_NAMES = tuple(_SOURCES)
+"""Names of the eight data sets."""
+
+
+def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Dataset:
+    """Load one of the eight real data sets of the paper, in published units.
+
+    With a directory, given or named by the environment variable ``EGMM_DATA``, the rows come from its file
+    ``uci/<name>.csv`` or ``<name>.csv``: a line of column names, then numbers and the class in the last column. Else
+    Iris and Wine come from scikit-learn, the others are fetched from OpenML, where rows may be in another order. The
+    columns, the number of rows and the size of each class are compared with the published ones.
+
+    Parameters
+    ----------
+    name : {'ecoli', 'iris', 'knowledge', 'magic', 'newthyroid', 'seeds', 'vehicle', 'wine'}
+        Which data set.
+    directory : str or path, default=None
+        Where the file is. A file missing there is an error; without this argument the next source is tried.
+
+    Returns
+    -------
+    Dataset
+        ``X``, ``y``, ``feature_names`` and ``class_names``.
+
+    Examples
+    --------
+    >>> wine = load_uci("wine")
+    >>> wine.X.shape, np.bincount(wine.y).tolist()
+    ((178, 13), [59, 71, 48])
+    """
+    check_choice("name", name, UCI_NAMES)
+    path = _find(name, directory)
+    if path is not None:
+        X, labels, origin = *_read_csv(path, _SOURCES[name]), str(path)
+    elif _SOURCES[name].openml_id is None:
+        X, labels, origin = *_from_sklearn(name), "scikit-learn"
+    else:
+        X, labels, origin = *_from_openml(name), "OpenML"
+    return _verified(name, X, labels, origin)
+
+
+def _find(name: str, directory: str | os.PathLike[str] | None) -> Path | None:
+    """Find the file of a data set; None when no directory was given and the environment's has no such file."""
+    place = os.environ.get(DIRECTORY_VARIABLE) if directory is None else directory
+    if not place:
+        return None
+    candidates = [Path(place) / "uci" / f"{name}.csv", Path(place) / f"{name}.csv"]
+    for path in candidates:
+        if path.is_file():
+            return path
+    if directory is None:
+        return None
+    raise FileNotFoundError(f"neither {candidates[0]} nor {candidates[1]} exists.")
+
+
+def _read_csv(path: Path, source: _Source) -> tuple[FloatArray, NDArray[np.str_]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    if tuple(header[:-1]) != source.features:
+        raise ValueError(f"{path} must have the columns {', '.join(source.features)} and a class; got {header}.")
+    X = np.array([row[:-1] for row in rows], dtype=np.float64)
+    return X, np.array([row[-1] for row in rows])
+
+
+def _from_sklearn(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
+    from sklearn import datasets  # noqa: PLC0415 - slow to import and needed by two sets only
+
+    bunch = getattr(datasets, f"load_{name}")()
+    return bunch.data, bunch.target_names[bunch.target]
+
+
+def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
+    from sklearn import datasets  # noqa: PLC0415 - as above
+
+    source = _SOURCES[name]
+    try:
+        # No data frame: fetching must not depend on pandas.
+        bunch: Any = datasets.fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff", n_retries=1)
+    except OSError as error:
+        raise OSError(
+            f"{name} could not be fetched from OpenML ({error}). Offline, put {name}.csv in a directory and pass it as "
+            f"directory= or name it in the environment variable {DIRECTORY_VARIABLE}."
+        ) from error
+    X = np.asarray(bunch.data, dtype=np.float64)
+    columns = slice(None) if source.openml_columns is None else source.openml_columns
+    return X[:, columns], np.array([source.openml_labels.get(str(label), str(label)) for label in bunch.target])
+
+
+def _verified(name: str, X: FloatArray, labels: NDArray[np.str_], origin: str) -> Dataset:
+    """Return the data set if shape and class counts are the published ones."""
+    source = _SOURCES[name]
+    counts = {str(label): int(count) for label, count in zip(*np.unique(labels, return_counts=True), strict=True)}
+    shape = (sum(source.classes.values()), len(source.features))
+    if X.shape != shape or counts != dict(source.classes):
+        raise ValueError(
+            f"{name} must have shape {shape} and classes {dict(source.classes)}, "
+            f"but {origin} has shape {X.shape} and classes {counts}."
+        )
+    if not np.isfinite(X).all():
+        raise ValueError(f"{name} has no missing values, but {origin} has {int((~np.isfinite(X)).sum())}.")
+    names = tuple(source.classes)
+    code = {label: number for number, label in enumerate(names)}
+    y = np.array([code[str(label)] for label in labels], dtype=np.int64)
+    return Dataset(np.ascontiguousarray(X, dtype=np.float64), y, source.features, names)

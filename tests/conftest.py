@@ -1,0 +1,44 @@
+"""What every test shares: fixed seeds and the data sets that are not in the repository."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from egmm.datasets import Dataset, load_uci
+
+# Examples are the same in every run, and a busy machine is no failure.
+settings.register_profile("egmm", deadline=None, derandomize=True)
+settings.load_profile("egmm")
+
+SEED = 20220901
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with the same seed in every test."""
+    return np.random.default_rng(SEED)
+
+
+@pytest.fixture(scope="session")
+def data_directory() -> Path:
+    """The directory named by EGMM_DATA; tests that need it are skipped without it."""
+    directory = os.environ.get("EGMM_DATA")
+    if not directory or not Path(directory).is_dir():
+        pytest.skip("needs the data directory named by the environment variable EGMM_DATA")
+    return Path(directory)
+
+
+@pytest.fixture(scope="session")
+def uci(data_directory: Path) -> Callable[[str], Dataset]:
+    """Load one of the eight real data sets by name, or skip."""
+
+    def load(name: str) -> Dataset:
+        if not (data_directory / "uci" / f"{name}.csv").is_file():
+            pytest.skip(f"{data_directory} has no uci/{name}.csv")
+        return load_uci(name, data_directory)
+
+    return load

@@ -1,0 +1,137 @@
+"""The eight real sets: published sizes from every source, and plain errors when something is wrong."""
+
+import shutil
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import sklearn.datasets
+from sklearn.utils import Bunch
+
+from egmm.datasets import UCI_NAMES, load_uci
+
+# Table "Characteristics of the real datasets" of the paper: instances, features, clusters.
+CHARACTERISTICS = {
+    "ecoli": (336, 5, 8),
+    "iris": (150, 4, 3),
+    "knowledge": (403, 5, 4),
+    "magic": (19020, 10, 2),
+    "newthyroid": (215, 5, 3),
+    "seeds": (210, 7, 3),
+    "vehicle": (846, 18, 4),
+    "wine": (178, 13, 3),
+}
+# Labels as OpenML codes them, class by class in our order.
+OPENML_LABELS = {
+    "knowledge": ["4", "2", "3", "1"],
+    "newthyroid": ["1", "2", "3"],
+    "seeds": ["1", "2", "3"],
+}
+
+
+@pytest.fixture
+def no_directory(monkeypatch) -> None:
+    monkeypatch.delenv("EGMM_DATA", raising=False)
+
+
+def stub_openml(monkeypatch, bunch: Bunch) -> list[dict]:
+    calls: list[dict] = []
+
+    def fetch(**options) -> Bunch:
+        calls.append(options)
+        return bunch
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
+    return calls
+
+
+@pytest.mark.paper
+@pytest.mark.parametrize("name", UCI_NAMES)
+def test_a_file_has_the_characteristics_of_the_paper(uci, name: str) -> None:
+    data = uci(name)
+    assert (*data.X.shape, len(data.class_names)) == CHARACTERISTICS[name]
+    assert data.X.dtype == np.float64
+    assert len(data.feature_names) == data.X.shape[1]
+    assert len(data.y) == len(data.X)
+    assert set(data.y.tolist()) == set(range(len(data.class_names)))
+
+
+def test_a_row_and_its_class_stay_together(uci) -> None:
+    # The first row of one published file and the second of another.
+    seeds = uci("seeds")
+    np.testing.assert_array_equal(seeds.X[0], [15.26, 14.84, 0.871, 5.763, 3.312, 2.221, 5.22])
+    assert seeds.class_names[seeds.y[0]] == "kama"
+    knowledge = uci("knowledge")
+    assert knowledge.class_names[knowledge.y[1]] == "high"
+    assert knowledge.X[1].tolist() == [0.08, 0.08, 0.1, 0.24, 0.9]
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_scikit_learn_has_iris_and_wine(uci, monkeypatch, no_directory, name: str) -> None:
+    ours, file = load_uci(name), uci(name)
+    np.testing.assert_array_equal(ours.X, file.X)
+    np.testing.assert_array_equal(ours.y, file.y)
+    assert ours[2:] == file[2:]
+
+
+@pytest.mark.parametrize("name", [name for name in UCI_NAMES if name not in {"iris", "wine"}])
+def test_openml_gives_the_same_rows(uci, monkeypatch, no_directory, name: str) -> None:
+    file = uci(name)
+    X = file.X if name != "ecoli" else np.insert(file.X, [2, 2], 0.5, axis=1)  # there with lip and chg
+    labels = np.array(OPENML_LABELS.get(name, file.class_names), dtype=object)[file.y]
+    if name == "knowledge":
+        labels[np.flatnonzero(labels == "4")[:24]] = "5"  # "Very Low" and "very_low"
+    calls = stub_openml(monkeypatch, Bunch(data=X, target=labels))
+    fetched = load_uci(name)
+    assert [call["as_frame"] for call in calls] == [False]
+    np.testing.assert_array_equal(fetched.X, file.X)
+    np.testing.assert_array_equal(fetched.y, file.y)
+
+
+def test_other_data_of_that_name_are_refused(monkeypatch, no_directory) -> None:
+    stub_openml(monkeypatch, Bunch(data=np.zeros((210, 7)), target=np.repeat(["1", "2", "3"], [71, 69, 70])))
+    expected = r"but OpenML has shape \(210, 7\) and classes {'canadian': 70, 'kama': 71, 'rosa': 69}\."
+    with pytest.raises(ValueError, match=rf"seeds must have shape \(210, 7\) and classes .*, {expected}"):
+        load_uci("seeds")
+    X = np.zeros((210, 7))
+    X[4, 2] = np.nan
+    stub_openml(monkeypatch, Bunch(data=X, target=np.repeat(["1", "2", "3"], 70)))
+    with pytest.raises(ValueError, match=r"seeds has no missing values, but OpenML has 1\."):
+        load_uci("seeds")
+
+
+def test_offline_the_way_out_is_named(monkeypatch, no_directory) -> None:
+    def fetch(**options):
+        raise URLError("no network")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
+    way_out = r"Offline, put magic\.csv in a directory and pass it as directory= or name it .* variable EGMM_DATA\."
+    with pytest.raises(OSError, match=rf"magic could not be fetched from OpenML \(.*no network.*\)\. {way_out}"):
+        load_uci("magic")
+
+
+def test_files_may_lie_in_the_directory_itself(uci, data_directory, tmp_path, monkeypatch) -> None:
+    shutil.copy(data_directory / "uci" / "seeds.csv", tmp_path)
+    monkeypatch.delenv("EGMM_DATA")
+    np.testing.assert_array_equal(load_uci("seeds", tmp_path).X, uci("seeds").X)
+    monkeypatch.setenv("EGMM_DATA", str(tmp_path))
+    np.testing.assert_array_equal(load_uci("seeds").X, uci("seeds").X)
+    assert len(load_uci("iris").X) == 150  # not in that directory: scikit-learn's
+
+
+def test_a_given_directory_must_have_the_file(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"neither .*iris\.csv nor .*iris\.csv exists\."):
+        load_uci("iris", tmp_path)
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path) -> None:
+    (tmp_path / "iris.csv").write_text("a,b,label\n1,2,setosa\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"must have the columns sepal_length, .* and a class; got \['a', 'b', 'label'"
+    ):
+        load_uci("iris", tmp_path)
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"name must be one of 'ecoli', .*, 'wine'; got 'mnist'\."):
+        load_uci("mnist")
