@@ -158,7 +158,7 @@ def select_model(
         Processes; None means all cores this process may use. Results do not depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
-    **parameters
+    **parameters : any
         Further parameters of `EGMM`.
 
     Returns
