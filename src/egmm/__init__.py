@@ -7,12 +7,13 @@ from egmm.belief import CredalPartition, FocalSets
 
 if TYPE_CHECKING:
     from egmm.mixture import EGMM
+    from egmm.rows import scan
     from egmm.selection import Selection, select_model
 
-__all__ = ["EGMM", "CredalPartition", "FocalSets", "Selection", "select_model"]
+__all__ = ["EGMM", "CredalPartition", "FocalSets", "Selection", "scan", "select_model"]
 __version__ = "0.1.0"
 
-_HOMES = {"EGMM": "egmm.mixture", "Selection": "egmm.selection", "select_model": "egmm.selection"}
+_HOMES = {"EGMM": "egmm.mixture", "Selection": "egmm.selection", "scan": "egmm.rows", "select_model": "egmm.selection"}
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, and then notices misspelt names
 

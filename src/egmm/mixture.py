@@ -33,7 +33,9 @@ from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.mstep import SHARED, n_covariance_parameters
 from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
 from egmm.em.statistics import Moments, moments
+from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
+from egmm.rows.threads import one_blas_thread
 
 COVARIANCES = SHARED
 FORMAT = "egmm.EGMM/1"
@@ -117,7 +119,7 @@ class EGMM(ClusterMixin, BaseEstimator):
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of largest pignistic probability of each row.
+        Cluster of largest pignistic probability of each row; only for rows in memory.
     log_likelihood_ : float
         Total log-likelihood.
     log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
@@ -214,8 +216,8 @@ class EGMM(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; single precision and memory maps are read as they are.
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows; single precision and memory maps are read as they are, files and Dask chunks where they are.
         y : Ignored
             For scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -226,14 +228,13 @@ class EGMM(ClusterMixin, BaseEstimator):
         self : EGMM
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite=False)
-        weight = check_sample_weight(sample_weight, len(X))
-        with ArrayRows(X, weight, self.n_jobs) as rows:
+        with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = rows.reduce(moments)
-            self._check_finite(X, total)
+            self._check_finite(rows, total)
             fit = self._fit_rows(rows, total)
             self._set_fitted(fit, total)
-            self.labels_ = self._assign(rows, assign.labels)
+            if isinstance(rows, ArrayRows):
+                self.labels_ = self._assign(rows, assign.labels, ["cluster"])
         if fit.interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
@@ -245,7 +246,7 @@ class EGMM(ClusterMixin, BaseEstimator):
             )
         return self
 
-    def _fit_rows(self, rows: ArrayRows, total: Moments) -> Fit:
+    def _fit_rows(self, rows: RowSource, total: Moments) -> Fit:
         options = self._options(rows, total)
         if isinstance(self.focal_sets, str) and self.focal_sets == "neighbours":
             first = FocalSets.simple(self.n_clusters)
@@ -277,7 +278,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         else:
             check_real("reg_covar", self.reg_covar, 0.0)
 
-    def _options(self, rows: ArrayRows, total: Moments) -> Options:
+    def _options(self, rows: RowSource, total: Moments) -> Options:
         return Options(
             covariance=self.covariance,
             init=self._start(rows, total),
@@ -291,7 +292,7 @@ class EGMM(ClusterMixin, BaseEstimator):
             random=check_random_state(self.random_state),
         )
 
-    def _start(self, rows: ArrayRows, total: Moments) -> str | FloatArray | IntArray | Parameters:
+    def _start(self, rows: RowSource, total: Moments) -> str | FloatArray | IntArray | Parameters:
         if self.warm_start and hasattr(self, "means_") and self.means_.shape == (self.n_clusters, rows.shape[1]):
             return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
         if isinstance(self.init, str):
@@ -307,20 +308,19 @@ class EGMM(ClusterMixin, BaseEstimator):
             raise ValueError(f"init labels must be whole numbers from 0 to {self.n_clusters - 1}, got {bad:g}.")
         return labels.astype(np.int64)
 
-    def _check_finite(self, X: FloatArray, total: Moments) -> None:
+    def _check_finite(self, rows: RowSource, total: Moments) -> None:
         """Sums over all rows are finite unless some entry is not, so one look at them spares a pass."""
         if np.isfinite(total.scatter).all():
             return
-        bad = np.argwhere(~np.isfinite(X))
-        if len(bad) == 0:
+        bad = rows.first_not_finite()
+        if bad is None:
             raise ValueError("X holds values too large for their squares to be summed (above about 1e150); rescale it.")
-        row, column = (int(at) for at in bad[0])
+        row, column, value = bad
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
-        kind = "NaN" if np.isnan(X[row, column]) else "infinity"
+        kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(
-            f"Input X contains {kind} at row {row}, {name} ({len(bad)} such entries in all); EGMM needs complete data: "
-            "drop or impute them first."
+            f"Input X contains {kind} at row {row}, {name}; EGMM needs complete data: drop or impute such rows."
         )
 
     def _set_fitted(self, fit: Fit, total: Moments) -> None:
@@ -343,48 +343,52 @@ class EGMM(ClusterMixin, BaseEstimator):
 
     # Using a fitted mixture -------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> IntArray:
-        """Cluster of largest pignistic probability, (n_samples,).
+    def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Cluster of largest pignistic probability.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. The result for a Dask collection is lazy.
+        out : path, default=None
+            For a scan: Parquet file to write to; the path is returned.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._apply(X, assign.labels)
+        return self._apply(X, assign.labels, ["cluster"], out)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Pignistic probabilities, (n_samples, n_clusters)."""
-        return self._apply(X, assign.pignistics)
+    def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
+        return self._apply(X, assign.pignistics, self._cluster_names(), out)
 
-    def predict_mass(self, X: Any) -> FloatArray:
-        """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`."""
-        return self._apply(X, assign.masses)
+    def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
+        return self._apply(X, assign.masses, self._set_names(), out)
 
-    def predict_sets(self, X: Any) -> IntArray:
-        """Index into `focal_sets_` of the heaviest set, (n_samples,)."""
-        return self._apply(X, assign.heaviest)
+    def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
+        return self._apply(X, assign.heaviest, ["set"], out)
 
-    def partition(self, X: Any) -> CredalPartition:
-        """Masses of rows as a credal partition."""
-        return CredalPartition(self.predict_mass(X), self.focal_sets_)
+    def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
+        if out is not None:
+            return self.predict_mass(X, out)
+        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
 
-    def score_samples(self, X: Any) -> FloatArray:
-        """Log-density of each row, (n_samples,)."""
-        return self._apply(X, assign.log_densities)
+    def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Log-density of each row, (n_samples,); X and out as for `predict`."""
+        return self._apply(X, assign.log_densities, ["log_density"], out)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
-        total, weight = self._log_likelihood(X, sample_weight)
-        return total / weight
+        total = self._totals(X, sample_weight)
+        return total.log_likelihood / total.weight
 
     def ebic(self, X: Any, sample_weight: Any = None) -> float:
         """Evidential Bayesian information criterion on rows; **higher is better**."""
-        total, weight = self._log_likelihood(X, sample_weight)
-        return total - 0.5 * self.n_parameters_ * float(np.log(weight))
+        return self._ebic(self._totals(X, sample_weight))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion in scikit-learn's sign, -2 EBIC; lower is better."""
@@ -392,15 +396,12 @@ class EGMM(ClusterMixin, BaseEstimator):
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion; lower is better."""
-        total, _ = self._log_likelihood(X, sample_weight)
-        return -2.0 * total + 2.0 * self.n_parameters_
+        return -2.0 * self._totals(X, sample_weight).log_likelihood + 2.0 * self.n_parameters_
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
-        mass = self.predict_mass(X)
-        entropy = -np.sum(np.where(mass > 0, mass * np.log(np.maximum(mass, 1e-300)), 0.0), axis=1)
-        weight = check_sample_weight(sample_weight, len(mass))
-        return self.bic(X, sample_weight) + 2.0 * float(entropy.sum() if weight is None else weight @ entropy)
+        total = self._totals(X, sample_weight)
+        return -2.0 * self._ebic(total) + 2.0 * total.entropy
 
     def outliers(self, X: Any, quantile: float = 0.999) -> BoolArray:
         """Rows far from every component.
@@ -421,10 +422,9 @@ class EGMM(ClusterMixin, BaseEstimator):
         check_real("quantile", quantile, 0.0, 1.0)
         factors, _ = precision_factors(self.focal_covariances_)
         factors = np.broadcast_to(factors, (len(self.weights_), *factors.shape[-2:]))
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        with ArrayRows(X, None, self.n_jobs) as rows:
-            parts = rows.map(partial(assign.squared_distances, means=self.focal_means_, factors=factors))
-            return np.concatenate(list(parts)) > chi2.ppf(quantile, self.n_features_in_)
+        with self._open(X) as rows:
+            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
+            return rows.apply(function, ["distance"]) > chi2.ppf(quantile, self.n_features_in_)
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -504,26 +504,71 @@ class EGMM(ClusterMixin, BaseEstimator):
         model.focal_sets_ = focal
         return model
 
-    def _log_likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        densities = self.score_samples(X)
-        weight = check_sample_weight(sample_weight, len(densities))
-        if weight is None:
-            return float(densities.sum()), float(len(densities))
-        return float(weight @ densities), float(weight.sum())
+    # Rows ------------------------------------------------------------------------------------------------
 
-    def _apply(self, X: Any, function: Callable[..., Any]) -> Any:
+    def _open(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
+        """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
+        rows = remote_rows(X, sample_weight, self.n_jobs)
+        if rows is not None:
+            self._check_features(rows.shape[1], rows.feature_names, reset)
+            return rows
+        least = 2 if reset else 1
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=least,
+            ensure_all_finite=not reset,  # At a fit the moments tell, and the message names the entry.
+        )
+        return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
+
+    def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
+        """scikit-learn's rules on features, for rows it must not load."""
+        if reset:
+            self.n_features_in_ = n_features
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
+            return
+        if n_features != self.n_features_in_:
+            raise ValueError(f"X has {n_features} features, but EGMM is expecting {self.n_features_in_} features.")
+        expected = getattr(self, "feature_names_in_", None)
+        if expected is not None and names is not None and list(expected) != names:
+            raise ValueError(
+                f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select them in scan."
+            )
+
+    def _apply(self, X: Any, function: Callable[..., Any], names: list[str], out: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        with ArrayRows(X, None, self.n_jobs) as rows:
-            return self._assign(rows, function)
+        with self._open(X) as rows, one_blas_thread():
+            return self._assign(rows, function, names, out)
 
-    def _assign(self, rows: ArrayRows, function: Callable[..., Any]) -> Any:
+    def _assign(self, rows: Any, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:
         """Apply one of `em.assign`'s functions to every row."""
+        return rows.apply(self._bound(function, rows), names, out)
+
+    def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
+        check_is_fitted(self)
+        with self._open(X, sample_weight) as rows, one_blas_thread():
+            return rows.reduce(self._bound(assign.totals, rows))
+
+    def _bound(self, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
+        """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
         centre = self.means_.mean(axis=0)
         params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
         model = components(params, centre, self.focal_sets_.shares)
         engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
-        return np.concatenate(list(rows.map(partial(function, model=model, engine=engine))))
+        return partial(function, model=model, engine=engine)
+
+    def _ebic(self, total: assign.Totals) -> float:
+        return total.log_likelihood - 0.5 * self.n_parameters_ * float(np.log(total.weight))
+
+    def _cluster_names(self) -> list[str]:
+        return [f"cluster_{k + 1}" for k in range(self.n_clusters)]
+
+    def _set_names(self) -> list[str]:
+        check_is_fitted(self)
+        return list(self.focal_sets_.labels)
 
 
 def _plain(value: Any) -> Any:

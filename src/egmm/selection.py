@@ -14,7 +14,7 @@ from egmm._checks import check_choice, check_integer
 from egmm._progress import Progress
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
-from egmm.rows.array import available_cores
+from egmm.rows.threads import available_cores
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria, and whether higher is better."""

@@ -3,6 +3,7 @@
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.special import entr
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep, estep_numba
@@ -57,6 +58,28 @@ class ClusterProducts(NamedTuple):
     def plus(self, other: Self) -> "ClusterProducts":
         """Return the products of both sets of rows together."""
         return ClusterProducts(self.values + other.values)
+
+
+class Totals(NamedTuple):
+    """Sums over rows that the criteria read."""
+
+    log_likelihood: float
+    entropy: float
+    """Of the masses."""
+    weight: float
+
+    def plus(self, other: Self) -> "Totals":
+        """Return the totals of both sets of rows together."""
+        return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def totals(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> Totals:
+    """Log-likelihood, entropy of the masses and weight of a block of rows."""
+    mass, log_density = _masses(X, model, engine)
+    entropy = entr(mass).sum(axis=1)
+    if sample_weight is None:
+        return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
+    return Totals(float(sample_weight @ log_density), float(sample_weight @ entropy), float(sample_weight.sum()))
 
 
 def plausibility_products(

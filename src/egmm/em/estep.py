@@ -37,8 +37,8 @@ def prepare(model: Components, scatter: str) -> Callable[[FloatArray, FloatArray
 
 
 def centred(X: FloatArray, model: Components) -> FloatArray:
-    """Rows minus the centre, in double precision."""
-    return np.subtract(X, model.centre, dtype=np.float64)
+    """Rows minus the centre, in double precision and one memory order, so that sums round alike everywhere."""
+    return np.subtract(X, model.centre, dtype=np.float64, order="C")
 
 
 def log_joint(rows: FloatArray, model: Components) -> FloatArray:

@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -60,9 +60,11 @@ def e_step(
     counts, sums = np.zeros(len(sets.log_weights)), np.zeros((n_clusters, dim))
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
     weight = np.empty(0) if sample_weight is None else sample_weight
-    rows = np.ascontiguousarray(X)
+    rows = _readable(X)
     sums_out = (counts, sums, scatters)
-    log_likelihood = kernel(rows.dtype.name)(rows, weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
+    log_likelihood = kernel(rows.dtype.name, _order(rows))(
+        rows, weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0])
+    )
     return Statistics(counts, sums, _unfolded(scatters, scatter), float(log_likelihood))
 
 
@@ -72,32 +74,46 @@ def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
     if density is None:
         return estep.masses(X, model)
     n_focal, n_clusters = model.shares.shape
-    rows = np.ascontiguousarray(X)
+    rows = _readable(X)
     dim = rows.shape[1]
     rows_out = (np.empty((len(rows), n_focal)), np.empty(len(rows)))
     sums_out = (np.zeros(n_focal), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
-    kernel(rows.dtype.name)(rows, np.empty(0), model.centre, density, _sets(model), sums_out, rows_out)
+    kernel(rows.dtype.name, _order(rows))(rows, np.empty(0), model.centre, density, _sets(model), sums_out, rows_out)
     return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(rows, model), model)
 
 
 @cache
-def kernel(dtype: str) -> Callable[..., float]:
+def kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
     """Return the kernel, compiled (or read from the cache) for rows of this type; say so where it takes long."""
     notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
     notice.start()
     try:
         from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
-        density = Density(np.zeros((1, 1)), np.zeros(1), np.empty((0, 1, 1)), np.zeros((1, 1)))
+        density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
         index = np.zeros(1, dtype=np.int64)
         sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
-        sums = (np.zeros(1), np.zeros((1, 1)), np.zeros((1, 0, 1)))
+        sums = (np.zeros(1), np.zeros((1, 2)), np.zeros((1, 0, 2)))
         rows_out = (NO_ROWS, NO_ROWS[:, 0])
-        block_pass(np.zeros((1, 1), dtype=dtype), np.empty(0), np.zeros(1), density, sets, sums, rows_out)
+        rows = _readable(np.zeros((2, 2), dtype=dtype, order=order))
+        block_pass(rows, np.empty(0), np.zeros(2), density, sets, sums, rows_out)
     finally:
         notice.cancel()
     compiled: Callable[..., float] = block_pass
     return compiled
+
+
+def _readable(X: FloatArray) -> FloatArray:
+    """Rows as the kernel takes them: contiguous by rows or by columns, and read-only, so that one type covers all."""
+    by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
+    rows = np.asfortranarray(X) if by_columns else np.ascontiguousarray(X)
+    rows = rows.view(np.ndarray)
+    rows.flags.writeable = False
+    return rows
+
+
+def _order(rows: FloatArray) -> Literal["C", "F"]:
+    return "C" if rows.flags.c_contiguous else "F"
 
 
 def _announce() -> None:

@@ -1,14 +1,12 @@
 """A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from threadpoolctl import ThreadpoolController
 
 from egmm._checks import FloatArray, IntArray
 from egmm._progress import Progress
@@ -107,8 +105,7 @@ def start_points(rows: RowSource, moments: Moments, shares: FloatArray, options:
             )
         label = start.kmeans_labels if options.init == "kmeans" else start.random_labels
         for _ in range(options.n_init):
-            with _single_threaded():
-                labels = label(sample, n_clusters, options.random)
+            labels = label(sample, n_clusters, options.random)
             yield finish(start.group_statistics(*sample, labels, moments.centre, n_clusters), means=None)
     elif options.init.ndim == 1:
         group = partial(start.group_statistics, centre=moments.centre, n_clusters=n_clusters)
@@ -171,14 +168,3 @@ def _ridge(reg_covar: float | str, params: Parameters, moments: Moments) -> Floa
 def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:
     mean = ascent.point.log_likelihood / ascent.problem.moments.weight
     progress.update(ascent.n_iter, f"{prefix} mean log-likelihood {mean:.6f}".strip())
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _single_threaded() -> AbstractContextManager[object]:
-    """One thread for k-means: its sums, and so the start, must not depend on the number of cores."""
-    limits: AbstractContextManager[object] = _controller().limit(limits=1)
-    return limits

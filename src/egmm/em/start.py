@@ -94,7 +94,7 @@ def group_statistics(
     X: FloatArray, sample_weight: FloatArray | None, labels: IntArray, centre: FloatArray, n_clusters: int
 ) -> Statistics:
     """Counts, sums and scatters of hard groups, as the statistics of a mixture of singletons."""
-    rows = np.subtract(X, centre, dtype=np.float64)
+    rows = np.subtract(X, centre, dtype=np.float64, order="C")
     member = np.zeros((len(rows), n_clusters))
     member[np.arange(len(rows)), labels] = 1.0 if sample_weight is None else sample_weight
     return Statistics(member.sum(axis=0), member.T @ rows, cluster_scatters(rows, member, "full"), 0.0)

@@ -59,8 +59,10 @@ class Moments(NamedTuple):
 def moments(X: FloatArray, sample_weight: FloatArray | None) -> Moments:
     """Moments of one block of rows."""
     weight = float(len(X)) if sample_weight is None else float(sample_weight.sum())
-    centre = X.mean(axis=0, dtype=np.float64) if sample_weight is None else sample_weight @ X / max(weight, TINY)
+    # One memory order, so that sums round alike wherever the block came from.
+    X = np.ascontiguousarray(X)
     with np.errstate(all="ignore"):  # Infinite or huge entries show as sums that are not finite: the caller looks.
+        centre = X.mean(axis=0, dtype=np.float64) if sample_weight is None else sample_weight @ X / max(weight, TINY)
         rows = np.subtract(X, centre, dtype=np.float64)
         scatter = rows.T @ (rows if sample_weight is None else rows * sample_weight[:, None])
     return Moments(weight, np.asarray(centre, dtype=np.float64), scatter)

@@ -1,20 +1,18 @@
 """Rows in memory or in a memory map."""
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
+
+import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.rows.source import BLOCK_ROWS, Sum
-
-Result = TypeVar("Result")
+from egmm.rows.source import BLOCK_ROWS, Sum, first_not_finite, number, tree_sum
+from egmm.rows.threads import Result, Threads
 
 
 class ArrayRows:
-    """Rows of a two-dimensional array, read block by block; a context manager that owns the threads.
+    """Rows of a two-dimensional array, read block by block; a context manager that owns its threads.
 
     Parameters
     ----------
@@ -37,8 +35,8 @@ class ArrayRows:
     def __init__(self, X: FloatArray, sample_weight: FloatArray | None = None, n_jobs: int | None = None) -> None:
         self.X = X
         self.sample_weight = sample_weight
-        self._n_threads = min(n_jobs or available_cores(), -(-len(X) // BLOCK_ROWS))
-        self._pool: ThreadPoolExecutor | None = None
+        # A single block needs no thread beside the caller's.
+        self._threads = Threads(1 if len(X) <= BLOCK_ROWS else n_jobs)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -54,15 +52,22 @@ class ArrayRows:
             yield (self.X[at], weight) if aligned is None else (self.X[at], weight, aligned[at])
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
-        """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results in block order."""
-        return reduce(lambda total, part: total.plus(part), self.map(function, aligned))
+        """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
+        return tree_sum(number(self.map(function, aligned)))
 
     def map(self, function: Callable[..., Result], aligned: Any = None) -> Iterator[Result]:
         """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
-        if self._n_threads > 1 and self._pool is None:
-            self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="egmm")
-        apply = map if self._pool is None else self._pool.map
-        return apply(lambda block: function(*block), self.blocks(aligned))
+        return self._threads.map(function, self.blocks(aligned))
+
+    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:  # noqa: ARG002
+        """Apply a function of `em.assign` to every row."""
+        if out is not None:
+            raise ValueError("out= is for scans of files; the result for rows in memory is returned.")
+        return np.concatenate(list(self.map(function)))
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite."""
+        return first_not_finite(self.blocks())
 
     def __enter__(self) -> Self:
         return self
@@ -70,13 +75,4 @@ class ArrayRows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-
-
-def available_cores() -> int:
-    """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        self._threads.__exit__(kind, error, trace)

@@ -1,7 +1,9 @@
 """What every source of rows offers: blocks of rows in a fixed order, and sums over them."""
 
-from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
 
 BLOCK_ROWS = 16_384
 """Rows per partial sum. Fixed, so that the number of threads never changes a result."""
@@ -25,4 +27,57 @@ class RowSource(Protocol):
         """Number of rows and of features."""
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
-        """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results in block order."""
+        """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite."""
+
+
+class Node(NamedTuple, Generic[Sum]):
+    """The sum of a run of blocks."""
+
+    first: int
+    n_blocks: int
+    value: Sum
+
+
+def merge_nodes(nodes: Iterable[Node[Sum]]) -> list[Node[Sum]]:
+    """Add neighbours wherever they are the halves of an aligned run of blocks: 0-1, 2-3, 0-3, 4-5, ...
+
+    Which sums are added to which depends on the blocks' numbers alone, so a machine that holds some of the blocks can
+    add up its own and the whole still has the same bits.
+    """
+    stack: list[Node[Sum]] = []
+    for node in nodes:
+        last = node
+        while stack and stack[-1].n_blocks == last.n_blocks and stack[-1].first % (2 * last.n_blocks) == 0:
+            left = stack.pop()
+            last = Node(left.first, 2 * left.n_blocks, left.value.plus(last.value))
+        stack.append(last)
+    return stack
+
+
+def tree_sum(nodes: Iterable[Node[Sum]]) -> Sum:
+    """Add up all blocks, given in order."""
+    *rest, last = merge_nodes(nodes)
+    total = last.value
+    for node in reversed(rest):
+        total = node.value.plus(total)
+    return total
+
+
+def number(values: Iterable[Sum], first: int = 0) -> Iterable[Node[Sum]]:
+    """Results of consecutive blocks as nodes."""
+    return (Node(at, 1, value) for at, value in enumerate(values, first))
+
+
+def first_not_finite(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] | None:
+    """Row, column and value of the first entry that is not finite."""
+    first = 0
+    for X, _ in blocks:
+        bad = np.argwhere(~np.isfinite(X))
+        if len(bad):
+            row, column = (int(at) for at in bad[0])
+            return first + row, column, float(X[row, column])
+        first += len(X)
+    return None

@@ -1,0 +1,74 @@
+"""Threads that work on blocks of rows, a few ahead of what has been asked for."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """An ordered map over blocks; a context manager that owns its threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Threads; None means all cores this process may use. With one, the caller's thread does the work.
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.n_jobs = n_jobs or available_cores()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def map(self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """Apply ``function(*block)`` to every block; results come in order, and few blocks are held at a time."""
+        if self.n_jobs == 1:
+            yield from (function(*block) for block in blocks)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="egmm")
+        waiting: deque[Future[Result]] = deque()
+        for block in blocks:
+            waiting.append(self._pool.submit(function, *block))
+            if len(waiting) > 2 * self.n_jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Let matrix products and k-means use one thread: their sums, and so results, must not depend on the cores.
+
+    Blocks of rows are shared among threads instead.
+    """
+    limits: AbstractContextManager[object] = _controller().limit(limits=1)
+    return limits
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
