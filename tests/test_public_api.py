@@ -17,8 +17,8 @@ import egmm
 
 LOADED_WHEN_USED = ["numba", "dask", "distributed", "pyarrow", "matplotlib", "plotly", "nibabel", "pandas"]
 
-# "name : type, default=value", "first, second : type" or "*args : type" at the margin of a docstring section.
-PARAMETER = re.compile(r"^(?P<names>[*\w]+(?:, [*\w]+)*) :(?: (?P<type>.*))?$")
+# "name : type, default=value", "first, second : type" or "**others" at the margin of a docstring section.
+PARAMETER = re.compile(r"^(?P<names>[*\w]+(?:, [*\w]+)*)(?: :(?: (?P<type>.*))?)?$")
 DEFAULT = re.compile(r"default[=:]\s*(?P<value>.+)$")
 
 
