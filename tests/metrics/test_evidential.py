@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import rand_score
 
 from egmm import CredalPartition, FocalSets
-from egmm.metrics import credal_rand_index, evidential, pairwise_masses, pairwise_nonspecificity
+from egmm.metrics import ans, credal_rand_index, evidential, pairwise_masses, pairwise_nonspecificity
 from metrics import oracles_pairs as oracle
 
 DISTANCES = ["conflict", "jousselme", "belief"]
@@ -134,6 +134,13 @@ def test_names_of_clusters_do_not_matter(rng, distance: str) -> None:
     assert credal_rand_index(CredalPartition(renamed, focal), other, distance=distance) == pytest.approx(index)
 
 
+def test_ans_counts_bits_over_those_of_the_frame() -> None:
+    focal = FocalSets.from_sets([set(), {0}, {0, 1}, {0, 1, 2, 3}], 4)
+    # Bits of the four sets: 2, 0, 1, 2; the frame has 2.
+    assert ans(CredalPartition(np.eye(4), focal)) == pytest.approx((2 + 0 + 1 + 2) / 2 / 4)
+    assert ans(CredalPartition([[0.125, 0.5, 0.25, 0.125]], focal)) == pytest.approx((0.25 + 0.25 + 0.25) / 2)
+
+
 def test_bad_arguments_are_named() -> None:
     focal = FocalSets.full(2)
     three, two, one = (CredalPartition([[1, 0, 0]] * n, focal) for n in (3, 2, 1))
@@ -150,7 +157,7 @@ def test_twenty_thousand_rows_stay_below_a_gigabyte() -> None:
     code = """
 import resource, numpy as np
 from egmm import CredalPartition, FocalSets
-from egmm.metrics import credal_rand_index, pairwise_nonspecificity
+from egmm.metrics import ans, credal_rand_index, pairwise_nonspecificity
 focal = FocalSets.pairs(5, empty=True)
 rng = np.random.default_rng(0)
 one, other = (CredalPartition(rng.dirichlet(np.ones(len(focal)), 20_000), focal) for _ in range(2))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from egmm import CredalPartition, FocalSets
 from egmm.metrics import (
+    cluster_classes,
     coverage,
     discounted_utility,
-    match_clusters,
     matched_accuracy,
     precise_accuracy,
     set_scores,
@@ -31,7 +31,7 @@ SOME_SETS = st.lists(
 
 def test_the_hand_counted_example() -> None:
     scores = set_scores(TRUTH, SETS)
-    assert match_clusters(TRUTH, SETS).tolist() == [1, 2, 0]
+    assert cluster_classes(TRUTH, SETS).tolist() == [1, 2, 0]
     assert scores.coverage == pytest.approx(4 / 6)
     assert scores.precise_accuracy == pytest.approx(2 / 3)  # rows 0, 2 and 4
     assert scores.ambiguous == pytest.approx(2 / 6)
@@ -60,7 +60,7 @@ def test_the_matching_is_the_best_of_all(rows) -> None:
         )
 
     names = sorted(set(truth))
-    matched = [names[m] if m >= 0 else None for m in match_clusters(truth, sets)]
+    matched = [names[m] if m >= 0 else None for m in cluster_classes(truth, sets)]
     assert agreement(matched) == pytest.approx(max(agreement(order) for order in permutations(range(3))))
 
 
@@ -92,8 +92,9 @@ def test_everything_said_or_nothing_said() -> None:
 
 def test_clusters_or_classes_left_over_match_nothing() -> None:
     more_clusters = np.eye(3, dtype=bool)[[0, 0, 1, 1, 2]]
-    assert match_clusters([0, 0, 1, 1, 1], more_clusters).tolist() == [0, 1, -1]
+    assert cluster_classes([0, 0, 1, 1, 1], more_clusters).tolist() == [0, 1, -1]
     assert coverage([0, 0, 1, 1, 1], more_clusters) == 0.8
+    assert cluster_classes([0, 0, 1, 1, 2], np.eye(2, dtype=bool)[[0, 0, 1, 1, 1]]).tolist() == [0, 1]
     assert coverage([0, 0, 1, 1, 2], np.eye(2, dtype=bool)[[0, 0, 1, 1, 1]]) == 0.8
 
 

@@ -1,6 +1,6 @@
 """Measures of partitions: against classes, against each other, by chosen sets, and ranks of algorithms."""
 
-from egmm.metrics.evidential import PairwiseMasses, credal_rand_index, pairwise_masses, pairwise_nonspecificity
+from egmm.metrics.evidential import PairwiseMasses, ans, credal_rand_index, pairwise_masses, pairwise_nonspecificity
 from egmm.metrics.external import ari, matched_accuracy, nmi, purity
 from egmm.metrics.ranks import (
     FriedmanResult,
@@ -13,9 +13,9 @@ from egmm.metrics.ranks import (
 )
 from egmm.metrics.set_valued import (
     SetScores,
+    cluster_classes,
     coverage,
     discounted_utility,
-    match_clusters,
     precise_accuracy,
     set_scores,
 )
@@ -24,16 +24,17 @@ __all__ = [
     "FriedmanResult",
     "PairwiseMasses",
     "SetScores",
+    "ans",
     "ari",
     "average_ranks",
     "bonferroni_dunn_difference",
+    "cluster_classes",
     "coverage",
     "credal_rand_index",
     "discounted_utility",
     "friedman_critical_value",
     "friedman_statistic",
     "friedman_test",
-    "match_clusters",
     "matched_accuracy",
     "nmi",
     "pairwise_masses",

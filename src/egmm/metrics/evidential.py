@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from egmm._checks import FloatArray, check_choice, check_same_length
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
+from egmm.belief.uncertainty import average_nonspecificity
 
 _TILE = 256
 """Side of the square of pairs held at once: its few arrays of half a megabyte stay in the cache."""
@@ -84,6 +85,34 @@ def pairwise_masses(
            [0.1 , 0.25]])
     """
     return _Pairs(partition).block(rows, others)
+
+
+def ans(partition: CredalPartition) -> float:
+    r"""Average normalised nonspecificity of the rows, from 0 (precise) to 1 (vacuous); lower is better.
+
+    .. math:: \mathrm{ANS} = \frac{1}{N \log_2 C} \sum_i \Big[\sum_{A \neq \emptyset} m_i(A) \log_2 |A|
+        + m_i(\emptyset) \log_2 C\Big]
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        The credal partition.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    See Also
+    --------
+    egmm.belief.average_nonspecificity : the same for masses.
+
+    Examples
+    --------
+    >>> ans(CredalPartition([[0.5, 0.1, 0.4], [0, 0, 1]], FocalSets.full(2)))
+    0.7
+    """
+    return average_nonspecificity(partition.mass, partition.focal_sets)
 
 
 def credal_rand_index(first: CredalPartition, second: CredalPartition, *, distance: str = "conflict") -> float:

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from egmm._checks import BoolArray, FloatArray, IntArray, check_labels, check_real, check_same_length
+from egmm.belief.alignment import match_clusters
 from egmm.belief.partition import CredalPartition
 
 
@@ -56,7 +56,7 @@ def set_scores(y_true: Any, sets: Any) -> SetScores:
 
     See Also
     --------
-    match_clusters : the matching.
+    cluster_classes : the matching.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def discounted_utility(y_true: Any, sets: Any, *, reward: float = 0.65) -> float
     return float(_utility(chosen.sum(axis=1), _covered(truth, chosen), rate).mean())
 
 
-def match_clusters(y_true: Any, sets: Any) -> IntArray:
+def cluster_classes(y_true: Any, sets: Any) -> IntArray:
     r"""Match each cluster to at most one class so that the rows agree most.
 
     The one-to-one matching :math:`\sigma` with the largest :math:`\sum_k \sum_{i: y_i = \sigma(k)} I(k \in A_i)/|A_i|`:
@@ -181,9 +181,13 @@ def match_clusters(y_true: Any, sets: Any) -> IntArray:
     ndarray of shape (n_clusters,)
         Index of each cluster's class among the sorted classes; -1 for a cluster left over.
 
+    See Also
+    --------
+    egmm.belief.match_clusters : the same for any memberships.
+
     Examples
     --------
-    >>> match_clusters(["a", "a", "b"], [[False, True], [True, True], [True, False]])
+    >>> cluster_classes(["a", "a", "b"], [[False, True], [True, True], [True, False]])
     array([1, 0])
     """
     return _match(*_check(y_true, sets))
@@ -205,13 +209,11 @@ def _check(y_true: Any, sets: Any) -> tuple[IntArray, BoolArray]:
 
 
 def _match(truth: IntArray, chosen: BoolArray) -> IntArray:
-    shares = chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1)
-    agreement = np.zeros((int(truth.max()) + 1, chosen.shape[1]))
-    np.add.at(agreement, truth, shares)
-    classes, clusters = linear_sum_assignment(agreement, maximize=True)
-    matched = np.full(chosen.shape[1], -1, dtype=np.int64)
-    matched[clusters] = classes
-    return matched
+    n_clusters, n_classes = chosen.shape[1], int(truth.max()) + 1
+    shares = np.zeros((len(chosen), max(n_clusters, n_classes)))  # empty clusters take the classes left over
+    shares[:, :n_clusters] = chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1)
+    classes = match_clusters(shares, np.eye(n_classes)[truth])[:n_clusters]
+    return np.where(classes < n_classes, classes, -1)
 
 
 def _covered(truth: IntArray, chosen: BoolArray) -> BoolArray:
