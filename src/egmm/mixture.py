@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -101,6 +102,9 @@ class EGMM(ClusterMixin, BaseEstimator):
         Threads; None means all cores this process may use. Results do not depend on it.
     warm_start : bool, default=False
         Go on from the last fit instead of a new start.
+    checkpoint : path, default=None
+        File for the state of a long fit, replaced every few steps. Fitted again after being killed, the model goes on
+        from it and ends with the same bits; at the end of the fit it is removed.
     verbose : int, default=0
         1 shows a live line on the error stream.
 
@@ -192,6 +196,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         engine: str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -207,6 +212,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         self.engine = engine
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     # Fitting ----------------------------------------------------------------------------------------------
@@ -250,7 +256,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         options = self._options(rows, total)
         if isinstance(self.focal_sets, str) and self.focal_sets == "neighbours":
             first = FocalSets.simple(self.n_clusters)
-            params = fit_mixture(rows, total, first.shares, options).ascent.point.params
+            params = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None)).ascent.point.params
             model = components(params, total.centre, first.shares)
             engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
             similarity = rows.reduce(partial(assign.plausibility_products, model=model, engine=engine))
@@ -290,6 +296,7 @@ class EGMM(ClusterMixin, BaseEstimator):
             engine=self.engine,
             verbose=bool(self.verbose),
             random=check_random_state(self.random_state),
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
 
     def _start(self, rows: RowSource, total: Moments) -> str | FloatArray | IntArray | Parameters:

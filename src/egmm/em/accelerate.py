@@ -14,7 +14,8 @@ Coordinates, fixed at the start of the phase where the covariance is :math:`\Sig
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -35,7 +36,7 @@ class Coordinates:
     """The map between parameters and the vector quasi-Newton works on, about a reference point."""
 
     def __init__(self, problem: Problem, reference: Parameters) -> None:
-        self.problem = problem
+        self.problem, self.reference = problem, reference
         self.root: FloatArray = np.asarray(np.linalg.cholesky(reference.covariances), dtype=np.float64)
         self._unroot = triangular_inverse(self.root)
         n_clusters, dim = reference.means.shape
@@ -101,14 +102,40 @@ class Coordinates:
 class QuasiNewton:
     """L-BFGS ascent from a point EM has reached, started with what EM's last steps say about the curvature."""
 
-    def __init__(self, problem: Problem, trail: Sequence[Point]) -> None:
-        self.coordinates = Coordinates(problem, trail[-1].params)
+    def __init__(self, coordinates: Coordinates, vector: FloatArray, gradient: FloatArray, point: Point) -> None:
+        self.coordinates = coordinates
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
-        self._point = trail[0]
-        self._vector = self.coordinates.vector(trail[0])
-        self._gradient = self.coordinates.gradient(self._vector, trail[0])
+        self._vector, self._gradient, self._point = vector, gradient, point
+
+    @classmethod
+    def from_trail(cls, problem: Problem, trail: Sequence[Point]) -> Self:
+        """Start at the last of EM's points."""
+        coordinates = Coordinates(problem, trail[-1].params)
+        vector = coordinates.vector(trail[0])
+        newton = cls(coordinates, vector, coordinates.gradient(vector, trail[0]), trail[0])
         for point in trail[1:]:
-            self._move(point, self.coordinates.vector(point))
+            newton._move(point, coordinates.vector(point))
+        return newton
+
+    def pack(self) -> dict[str, FloatArray]:
+        """All of the state as arrays, but for the current point."""
+        reference = self.coordinates.reference
+        return {
+            **reference._asdict(),
+            "vector": self._vector,
+            "gradient": self._gradient,
+            "steps": np.array([step for step, _, _ in self.pairs]),
+            "changes": np.array([change for _, change, _ in self.pairs]),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, FloatArray], problem: Problem, point: Point) -> Self:
+        """The state that was packed."""
+        reference = Parameters(*(arrays[name] for name in Parameters._fields))
+        newton = cls(Coordinates(problem, reference), arrays["vector"], arrays["gradient"], point)
+        for step, change in zip(arrays["steps"], arrays["changes"], strict=True):
+            newton.pairs.append((step, change, float(step @ change)))
+        return newton
 
     def propose(self) -> tuple[FloatArray, float]:
         """Return the step from the current point and its slope; half of the slope is the gain the model predicts."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,16 @@ from scipy.linalg import eigvalsh
 from egmm._checks import FloatArray, IntArray
 from egmm._progress import Progress
 from egmm.em import start
+from egmm.em.checkpoint import (
+    STEPS_BETWEEN,
+    Arrays,
+    Checkpoint,
+    Progressed,
+    pack_ascent,
+    pack_random,
+    unpack_ascent,
+    unpack_random,
+)
 from egmm.em.loop import Ascent
 from egmm.em.mstep import SHARED
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
@@ -42,6 +53,7 @@ class Options:
     engine: str
     verbose: bool
     random: np.random.RandomState
+    checkpoint: Path | None = None
 
 
 class Fit(NamedTuple):
@@ -69,25 +81,95 @@ def choose_engine(engine: str, n_rows: int, n_features: int, shares: FloatArray,
 
 def fit_mixture(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Fit:
     """Ascend from every start; keep the best likelihood, a degenerate one only where there is no other."""
-    engine = choose_engine(options.engine, *rows.shape, shares, options.covariance in SHARED)
-    n_starts = options.n_init if isinstance(options.init, str) else 1
-    best: Fit | None = None
-    failure: NotPositiveDefiniteError | None = None
-    with Progress("EGMM", options.max_iter, enabled=options.verbose) as progress:
-        for number, params in enumerate(start_points(rows, moments, shares, options)):
-            report = partial(_report, progress, f"start {number + 1}/{n_starts}" if n_starts > 1 else "")
+    return _Fitting(rows, moments, shares, options).run()
+
+
+class _Fitting:
+    """One fit under way."""
+
+    def __init__(self, rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> None:
+        self.rows, self.moments, self.shares, self.options = rows, moments, shares, options
+        self.engine = choose_engine(options.engine, *rows.shape, shares, options.covariance in SHARED)
+        self.checkpoint = _checkpoint(moments, shares, options)
+        self.resumed = None if self.checkpoint is None else self.checkpoint.read()
+        if self.resumed is not None:
+            unpack_random(self.resumed.random, options.random)
+        self.random = pack_random(options.random)
+        self.best = self._resumed_best()
+
+    def run(self) -> Fit:
+        n_starts = self.options.n_init if isinstance(self.options.init, str) else 1
+        failure: NotPositiveDefiniteError | None = None
+        with Progress("EGMM", self.options.max_iter, enabled=self.options.verbose) as progress:
+            for number, start in enumerate(start_points(self.rows, self.moments, self.shares, self.options)):
+                if self.resumed is not None and number < self.resumed.start:
+                    continue
+                note = f"start {number + 1}/{n_starts}" if n_starts > 1 else ""
+                try:
+                    fit = self._ascend(number, start, partial(_report, progress, note))
+                except NotPositiveDefiniteError as error:
+                    failure = error
+                    continue
+                self.best = _better(self.best, fit)
+                if fit.interrupted:
+                    return self.best._replace(interrupted=True)
+        if self.best is None:
+            raise failure or ValueError("no start was tried")
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
+        return self.best
+
+    def _ascend(self, number: int, start: Parameters, report: Callable[[Ascent], None]) -> Fit:
+        """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
+        options = self.options
+        ridge = _ridge(options.reg_covar, start, self.moments)
+        first = start
+        if not isinstance(options.init, Parameters):
+            first = start._replace(covariances=start.covariances + np.diag(ridge))
+        n_iter = 0
+        try:
+            if self.resumed is not None and number == self.resumed.start:
+                ascent = self._unpacked(self.resumed.ascent)
+            else:
+                ascent = Ascent.from_start(
+                    self._problem(ridge),
+                    first,
+                    tol=options.tol * self.moments.weight,
+                    accelerate=options.accelerate,
+                )
             try:
-                fit = _fit_from(rows, moments, shares, options, engine, params, report)
-            except NotPositiveDefiniteError as error:
-                failure = error
-                continue
-            if best is None or (best.is_degenerate, -best.log_likelihood) > (fit.is_degenerate, -fit.log_likelihood):
-                best = fit
-            if fit.interrupted:
-                return best._replace(interrupted=True)
-    if best is None:
-        raise failure or ValueError("no start was tried")
-    return best
+                ascent.run(options.max_iter, partial(self._after_step, number, report))
+            except NotPositiveDefiniteError:
+                n_iter = ascent.n_iter + 1
+                raise
+            except KeyboardInterrupt:
+                return Fit(ascent, is_degenerate(ascent, first), interrupted=True)
+        except NotPositiveDefiniteError as error:
+            raise NotPositiveDefiniteError(
+                f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
+            ) from None
+        return Fit(ascent, is_degenerate(ascent, first), interrupted=False)
+
+    def _problem(self, ridge: FloatArray) -> Problem:
+        return Problem(self.rows, self.moments, self.shares, self.options.covariance, ridge, self.engine)
+
+    def _after_step(self, number: int, report: Callable[[Ascent], None], ascent: Ascent) -> None:
+        report(ascent)
+        if self.checkpoint is not None and ascent.n_iter % STEPS_BETWEEN == 0:
+            best: Arrays = {}
+            if self.best is not None:
+                best = {**pack_ascent(self.best.ascent), "is_degenerate": self.best.is_degenerate}
+            self.checkpoint.write(Progressed(self.random, number, pack_ascent(ascent), best))
+
+    def _resumed_best(self) -> Fit | None:
+        if self.resumed is None or not self.resumed.best:
+            return None
+        is_worse = bool(self.resumed.best["is_degenerate"])
+        return Fit(self._unpacked(self.resumed.best), is_worse, interrupted=False)
+
+    def _unpacked(self, arrays: Arrays) -> Ascent:
+        tol = self.options.tol * self.moments.weight
+        return unpack_ascent(arrays, self._problem(arrays["ridge"]), tol, self.options.accelerate)
 
 
 def start_points(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Iterator[Parameters]:
@@ -128,35 +210,17 @@ def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
     )
 
 
-def _fit_from(
-    rows: RowSource,
-    moments: Moments,
-    shares: FloatArray,
-    options: Options,
-    engine: str,
-    params: Parameters,
-    report: Callable[[Ascent], None],
-) -> Fit:
-    """One ascent. Interrupted, it ends where it is."""
-    ridge = _ridge(options.reg_covar, params, moments)
-    if not isinstance(options.init, Parameters):
-        params = params._replace(covariances=params.covariances + np.diag(ridge))
-    problem = Problem(rows, moments, shares, options.covariance, ridge, engine)
-    n_iter = 0
-    try:
-        ascent = Ascent.from_start(problem, params, tol=options.tol * moments.weight, accelerate=options.accelerate)
-        try:
-            ascent.run(options.max_iter, report)
-        except NotPositiveDefiniteError:
-            n_iter = ascent.n_iter + 1
-            raise
-        except KeyboardInterrupt:
-            return Fit(ascent, is_degenerate(ascent, params), interrupted=True)
-    except NotPositiveDefiniteError as error:
-        raise NotPositiveDefiniteError(
-            f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
-        ) from None
-    return Fit(ascent, is_degenerate(ascent, params), interrupted=False)
+def _better(best: Fit | None, fit: Fit) -> Fit:
+    if best is None or (best.is_degenerate, -best.log_likelihood) > (fit.is_degenerate, -fit.log_likelihood):
+        return fit
+    return best
+
+
+def _checkpoint(moments: Moments, shares: FloatArray, options: Options) -> Checkpoint | None:
+    if options.checkpoint is None:
+        return None
+    settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.init)
+    return Checkpoint(options.checkpoint, [*moments, shares, *settings])
 
 
 def _ridge(reg_covar: float | str, params: Parameters, moments: Moments) -> FloatArray:

@@ -40,23 +40,24 @@ class Ascent:
     n_iter: int = 0
     converged: bool = False
     n_passes: int = 1
-    _trail: list[Point] = field(default_factory=list)
-    _newton: QuasiNewton | None = None
+    trail: list[Point] = field(default_factory=list)
+    """The last points EM came through; quasi-Newton learns curvature from them."""
+    newton: QuasiNewton | None = None
 
     @classmethod
     def from_start(cls, problem: Problem, start: Parameters, *, tol: float, accelerate: bool) -> "Ascent":
         """Evaluate the start."""
         point = problem.evaluate(start)
-        return cls(problem, point, tol, accelerate and problem.covariance in ACCELERATED, [point.log_likelihood])
+        accelerate = accelerate and problem.covariance in ACCELERATED
+        return cls(problem, point, tol, accelerate, [point.log_likelihood], trail=[point])
 
     def run(self, max_iter: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
         """Step until converged or `max_iter` steps; `report` is called after every step."""
-        self._trail = [self.point]
         while not self.converged and self.n_iter < max_iter:
-            if self._newton is None:
+            if self.newton is None:
                 self._em_step()
             else:
-                self._newton_step(self._newton)
+                self._newton_step(self.newton)
             if report is not None:
                 report(self)
         return self
@@ -69,11 +70,11 @@ class Ascent:
             self.converged = self.point.log_likelihood - before.log_likelihood < self.tol
             return
         gain = self.point.objective - before.objective
-        left, rate = _aitken([point.objective for point in self._trail])
+        left, rate = _aitken([point.objective for point in self.trail])
         self.converged = left < self.tol
         crawls = gain < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
-        if crawls and len(self._trail) > TRAIL:
-            self._newton = QuasiNewton(self.problem, self._trail)
+        if crawls and len(self.trail) > TRAIL:
+            self.newton = QuasiNewton.from_trail(self.problem, self.trail)
 
     def _newton_step(self, newton: QuasiNewton) -> None:
         step, slope = newton.propose()
@@ -97,8 +98,8 @@ class Ascent:
 
     def _leave_newton(self) -> None:
         """Go back to EM, which cannot fail."""
-        self._newton = None
-        self._trail = [self.point]
+        self.newton = None
+        self.trail = [self.point]
         self._em_step()
 
     def _try(self, params: Parameters) -> Point | None:
@@ -114,7 +115,7 @@ class Ascent:
         self.point = point
         self.n_iter += 1
         self.history.append(point.log_likelihood)
-        self._trail = [*self._trail[-TRAIL:], point]
+        self.trail = [*self.trail[-TRAIL:], point]
 
 
 def _aitken(objectives: list[float]) -> tuple[float, float]:
