@@ -1,6 +1,6 @@
 """Mass functions as rows of a matrix: validation, and the same masses over another family of sets."""
 
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -47,20 +47,18 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
     array = np.asarray(mass)
     if array.dtype != np.float64 or array.shape[1:] != (len(check_focal(focal)),):
         array = check_finite_matrix("mass", array, (None, len(focal)))
+    # NaN fails the comparison, so two passes tell good masses; the bad ones are worth a closer look.
+    if array.size and not array.min() >= 0:
+        array = check_finite_matrix("mass", array, (None, len(focal)))
+        where = tuple(int(i) for i in np.argwhere(array < 0)[0])
+        raise ValueError(f"mass must be non-negative, but entry {where} is {array[where]:.6g}.")
     totals = array @ np.ones(len(focal))
-    # NaN fails both comparisons, so two passes tell good masses; the bad ones are worth a closer look.
-    if not (array.size == 0 or array.min() >= 0) or not (np.abs(totals - 1) <= SUM_TOLERANCE).all():
-        _explain(check_finite_matrix("mass", array, (None, len(focal))), totals)
+    is_off = np.abs(totals - 1) > SUM_TOLERANCE
+    if is_off.any():
+        check_finite_matrix("mass", array, (None, len(focal)))
+        row = int(np.argmax(is_off))
+        raise ValueError(f"mass rows must sum to 1 within 1e-8; row {row} sums to {totals[row]:.10g}.")
     return array
-
-
-def _explain(mass: FloatArray, totals: FloatArray) -> NoReturn:
-    """Raise the error that names the first bad entry or row."""
-    if (mass < 0).any():
-        where = tuple(int(i) for i in np.argwhere(mass < 0)[0])
-        raise ValueError(f"mass must be non-negative, but entry {where} is {mass[where]:.6g}.")
-    row = int(np.argmax(np.abs(totals - 1) > SUM_TOLERANCE))
-    raise ValueError(f"mass rows must sum to 1 within 1e-8; row {row} sums to {totals[row]:.10g}.")
 
 
 def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:

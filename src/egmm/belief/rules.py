@@ -109,10 +109,12 @@ _PRODUCT_RULES = {
 
 @lru_cache(maxsize=64)
 def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
-    """One step per source after the first; fewer when nothing is left to combine."""
+    """One step per source after the first, of one source with the neutral element; fewer when nothing is left."""
     operations, between, last = _PRODUCT_RULES[rule]
     frame = families[0].frame_mask
     states = [np.repeat(family.masks[:, None], len(operations), axis=1) for family in families]
+    if len(states) == 1:
+        states.insert(0, np.array([[frame if op is np.bitwise_and else 0 for op in operations]], dtype=np.int64))
     steps: list[Step] = []
     left = states[0]
     for number, right in enumerate(states[1:], start=2):
@@ -127,15 +129,15 @@ def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
 def _folded(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:
     """Combine by a rule that sums products."""
     n_clusters, frame = sources[0][1].n_clusters, sources[0][1].frame_mask
-    n_rows = len(sources[0][0])
-    if len(sources) == 1:
-        neutral = FocalSets([0 if rule == "disjunctive" else frame], n_clusters)
-        sources = [*sources, (np.ones((n_rows, 1)), neutral)]
+    masses = [mass for mass, _ in sources]
+    n_rows = len(masses[0])
+    if len(masses) == 1:
+        masses.insert(0, np.ones((n_rows, 1)))
     steps = _plan(tuple(focal for _, focal in sources), rule)
     if len(steps[-1].states) == 0:
         nothing = np.zeros((n_rows, 1)), FocalSets([frame], n_clusters)
         return _settle_conflict(*nothing, np.ones(n_rows, dtype=bool), on_conflict)
-    mass, is_lost = fold([mass for mass, _ in sources], steps)
+    mass, is_lost = fold(masses, steps)
     focal = FocalSets(steps[-1].states[:, 0], n_clusters)
     can_conflict = any(step.has_dropped for step in steps)
     return _settle_conflict(mass, focal, is_lost, on_conflict) if can_conflict else (mass, focal)
