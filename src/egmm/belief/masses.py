@@ -47,11 +47,7 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
     array = np.asarray(mass)
     if array.dtype != np.float64 or array.shape[1:] != (len(check_focal(focal)),):
         array = check_finite_matrix("mass", array, (None, len(focal)))
-    # NaN fails the comparison, so two passes tell good masses; the bad ones are worth a closer look.
-    if array.size and not array.min() >= 0:
-        array = check_finite_matrix("mass", array, (None, len(focal)))
-        where = tuple(int(i) for i in np.argwhere(array < 0)[0])
-        raise ValueError(f"mass must be non-negative, but entry {where} is {array[where]:.6g}.")
+    check_non_negative(array)
     totals = array @ np.ones(len(focal))
     is_off = np.abs(totals - 1) > SUM_TOLERANCE
     if is_off.any():
@@ -59,6 +55,15 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
         row = int(np.argmax(is_off))
         raise ValueError(f"mass rows must sum to 1 within 1e-8; row {row} sums to {totals[row]:.10g}.")
     return array
+
+
+def check_non_negative(mass: FloatArray) -> None:
+    """Say which entry is negative or not a number."""
+    # NaN fails the comparison, so one pass tells good masses; the bad ones are worth a closer look.
+    if mass.size and not mass.min() >= 0:
+        mass = check_finite_matrix("mass", mass, (None, None))
+        where = tuple(int(i) for i in np.argwhere(mass < 0)[0])
+        raise ValueError(f"mass must be non-negative, but entry {where} is {mass[where]:.6g}.")
 
 
 def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:

@@ -6,11 +6,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_finite_matrix, import_optional
+from egmm._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_choice,
+    check_finite_matrix,
+    check_integer,
+    import_optional,
+)
 from egmm.belief import alignment, display, revision, storage
 from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, outliers, undominated
-from egmm.belief.focal import FocalSets
-from egmm.belief.masses import check_focal, check_mass, embed, joint_family, transport
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets
+from egmm.belief.masses import check_focal, check_mass, check_non_negative, embed, joint_family, transport
 from egmm.belief.uncertainty import is_bayesian, is_certain, is_vacuous, nonspecificity
 
 
@@ -77,6 +85,7 @@ class CredalPartition:
         """
         masks = [int(FocalSets.from_sets([members], n_clusters).masks[0]) for members in sets]
         columns = check_finite_matrix("mass", mass, (None, len(masks)))
+        check_non_negative(columns)
         return cls(*transport(columns, np.array(masks, dtype=np.int64), n_clusters))
 
     @classmethod
@@ -91,8 +100,8 @@ class CredalPartition:
         numbers = np.asarray(labels)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, one per row, got shape {numbers.shape} of {numbers.dtype}.")
-        if n_clusters is None:
-            n_clusters = max(1, int(numbers.max(initial=0)) + 1)
+        n_seen = int(numbers.max(initial=0)) + 1
+        n_clusters = n_seen if n_clusters is None else check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
         if np.any((numbers < -1) | (numbers >= n_clusters)):
             wrong = numbers[(numbers < -1) | (numbers >= n_clusters)][0]
             raise ValueError(f"labels must be from -1 (noise) to {n_clusters - 1}, got {wrong}.")

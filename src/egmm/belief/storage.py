@@ -60,6 +60,9 @@ def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> Non
 def _read_parquet(path: Path) -> Masses:
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
     table = parquet.read_table(path)
-    header = json.loads(table.schema.metadata[_KEY])
+    metadata = table.schema.metadata or {}
+    if _KEY not in metadata:
+        raise ValueError(f"its schema lacks {_KEY.decode()!r}.")
+    header = json.loads(metadata[_KEY])
     mass = np.column_stack([column.to_numpy() for column in table.columns])
     return mass, FocalSets(header["masks"], header["n_clusters"])

@@ -1,0 +1,115 @@
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from egmm import CredalPartition, FocalSets
+from egmm.belief import storage
+
+PARTITION = CredalPartition([[0.5, 0.1, 0.4, 0], [1 / 3, 1 / 3, 0, 1 / 3]], FocalSets.full(2, empty=True))
+SUFFIXES = ["npz", "parquet"]
+
+
+@pytest.fixture(params=SUFFIXES)
+def path(request, tmp_path):
+    if request.param == "parquet":
+        pytest.importorskip("pyarrow")
+    return tmp_path / f"partition.{request.param}"
+
+
+def test_round_trip(path):
+    for partition in (PARTITION, PARTITION[:0], CredalPartition.from_labels([62, 0])):
+        partition.save(path)
+        assert CredalPartition.load(path) == partition
+    PARTITION.save(str(path))
+    assert CredalPartition.load(str(path)) == PARTITION
+
+
+def test_upper_case_suffix(tmp_path):
+    PARTITION.save(tmp_path / "A.NPZ")
+    assert CredalPartition.load(tmp_path / "A.NPZ") == PARTITION
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+    PARTITION.save(path)
+
+    def half_written(stream, *_):
+        stream.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(storage, "_write_npz", half_written)
+    monkeypatch.setattr(storage, "_write_parquet", half_written)
+    with pytest.raises(OSError, match="disk full"):
+        PARTITION[:1].save(path)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert CredalPartition.load(path) == PARTITION
+
+
+def test_parquet_is_readable_by_others(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    PARTITION.save(tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert table.column_names == ["∅", "{1}", "{2}", "{1,2}"]
+    np.testing.assert_array_equal(table["{1,2}"].to_numpy(), [0, 1 / 3])
+    header = json.loads(table.schema.metadata[b"egmm.credal_partition"])
+    assert header == {"masks": [0, 1, 2, 3], "n_clusters": 2}
+
+
+def test_no_pickle_is_read(tmp_path):
+    bomb = np.array([object()], dtype=object)
+    np.savez(tmp_path / "p.npz", mass=bomb, masks=np.array([1]), n_clusters=1)
+    with pytest.raises(ValueError, match="holds no credal partition: Object arrays cannot be loaded"):
+        CredalPartition.load(tmp_path / "p.npz")
+
+
+def test_broken_files(path):
+    for content in (b"", b"no such thing"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(f"{path} holds no credal partition: ")):
+            CredalPartition.load(path)
+
+
+def test_other_files(tmp_path):
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match=r"holds no credal partition: .*mass"):
+        CredalPartition.load(tmp_path / "other.npz")
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"x": [1.0]}), tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match=re.escape("no credal partition: its schema lacks 'egmm.credal_partition'.")):
+        CredalPartition.load(tmp_path / "other.parquet")
+
+
+def test_masses_are_validated_on_load(tmp_path):
+    np.savez(tmp_path / "p.npz", mass=[[0.5]], masks=[1], n_clusters=1)
+    with pytest.raises(ValueError, match=r"row 0 sums to 0\.5"):
+        CredalPartition.load(tmp_path / "p.npz")
+
+
+def test_missing_file(path):
+    with pytest.raises(FileNotFoundError, match="partition"):
+        CredalPartition.load(path)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p", "p.pkl"])
+def test_other_suffixes_are_refused(tmp_path, name):
+    message = re.escape(f"path must end in .npz or .parquet, got {name!r}.")
+    with pytest.raises(ValueError, match=message):
+        PARTITION.save(tmp_path / name)
+    with pytest.raises(ValueError, match=message):
+        CredalPartition.load(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    PARTITION.save(tmp_path / "p.npz")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    message = re.escape("Parquet files need pyarrow: pip install 'egmm[arrow]'.")
+    with pytest.raises(ImportError, match=message):
+        PARTITION.save(tmp_path / "p.parquet")
+    with pytest.raises(ImportError, match=message):
+        CredalPartition.load(tmp_path / "p.parquet")
+    assert CredalPartition.load(tmp_path / "p.npz") == PARTITION
