@@ -72,6 +72,11 @@ def test_rejection_by_risk():
         assert with_rejection(SPLIT, THREE, risk, rule) == best_cluster(SPLIT, THREE, rule)
 
 
+def test_rejection_at_the_cost_is_not_a_matter_of_rounding():
+    assert 1 - 0.7 > 0.3
+    assert with_rejection([[0.7, 0.3, 0]], FULL, 0.3) == [0]
+
+
 def test_outliers():
     mass = [[0.6, 0.4, 0], [0.4, 0.6, 0], [0.5, 0.5, 0]]
     np.testing.assert_array_equal(outliers(mass, FocalSets.singletons(2, empty=True)), [True, False, True])

@@ -63,7 +63,7 @@ def cautious(sources: Sequence[Masses]) -> Masses:
     log_weights = _log_weights(0, *sources[0])
     for number, (mass, focal) in enumerate(sources[1:], start=1):
         np.minimum(log_weights, _log_weights(number, mass, focal), out=log_weights)
-    # ln Q(B) sums ln w(A) over the sets A that do not contain B.
+    # ln Q(B) sums ln w(A) over the sets A that do not contain B; what stands for the frame cancels.
     implied = superset_sums(log_weights)
     combined = superset_differences(np.exp(implied[:, :1] - implied))
     # Differences of commonalities fall below zero by rounding only: w <= w_s makes this a specialisation of m_s.
@@ -73,7 +73,7 @@ def cautious(sources: Sequence[Masses]) -> Masses:
 
 
 def _log_weights(number: int, mass: FloatArray, focal: FocalSets) -> FloatArray:
-    """Logarithms of the canonical weights, (n_samples, 2**n_clusters), zero for the frame."""
+    """Logarithms of the canonical weights, (n_samples, 2**n_clusters); what stands for the frame is no weight."""
     if not focal.is_full:
         raise ValueError(
             f"rule='cautious' needs the full power set, but source {number} has {len(focal)} of the "
@@ -85,6 +85,4 @@ def _log_weights(number: int, mass: FloatArray, focal: FocalSets) -> FloatArray:
             f"{np.argmax(mass[:, -1] <= 0)}; discount it first."
         )
     dense = embed(mass, focal, FocalSets.full(focal.n_clusters, empty=True))
-    log_weights = -superset_differences(np.log(superset_sums(dense)))
-    log_weights[:, -1] = 0.0
-    return log_weights
+    return -superset_differences(np.log(superset_sums(dense)))
