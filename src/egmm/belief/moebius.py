@@ -12,9 +12,9 @@ from egmm._checks import FloatArray, check_finite_matrix
 _BLOCK_BYTES = 1 << 19
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices of rows whose `n_columns` doubles stay in the second-level cache."""
-    size = max(16, _BLOCK_BYTES // (8 * max(n_columns, 1)))
+def row_blocks(n_rows: int, n_columns: int, at_least: int = 16) -> Iterator[slice]:
+    """Slices of rows whose `n_columns` doubles stay in the second-level cache, or of `at_least` rows."""
+    size = max(at_least, _BLOCK_BYTES // (8 * max(n_columns, 1)))
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 

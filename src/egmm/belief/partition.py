@@ -318,7 +318,7 @@ class CredalPartition:
         return nonspecificity(self._mass, self._focal_sets)
 
     def kinds(self) -> list[str]:
-        """Say of each mass function whether it is certain, Bayesian, vacuous or general [sec3.1].
+        """Say of each mass function whether it is certain, Bayesian, vacuous or general.
 
         >>> CredalPartition([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1], [0.5, 0, 0.5]], FocalSets.full(2)).kinds()
         ['certain', 'Bayesian', 'vacuous', 'general']

@@ -1,6 +1,7 @@
 """Proportional conflict redistribution, rule 6."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from math import prod
 
@@ -48,7 +49,8 @@ def pcr6(sources: Sequence[Masses]) -> Masses:
         )
     focal = FocalSets(_reachable(families), families[0].n_clusters)
     out = np.empty((len(sources[0][0]), len(focal)))
-    for block in row_blocks(len(out), sum(map(len, families)) + len(focal)):
+    # Short blocks would cost more in calls, a few for each product, than the cache saves.
+    for block in row_blocks(len(out), sum(map(len, families)) + len(focal), at_least=1024):
         columns = [mass[block].T.copy(order="C") for mass, _ in sources]
         out[block] = _redistributed(columns, families, focal).T
     out /= out.sum(axis=1, keepdims=True)
@@ -94,11 +96,11 @@ def _redistributed(columns: list[FloatArray], families: Sequence[FocalSets], foc
     targets = [focal.columns_of(family.masks) for family in families]
     for choice, common in _products(families):
         parts = [columns[source][column] for source, column in enumerate(choice)]
-        weight = np.multiply.reduce(parts)
+        weight = reduce(np.multiply, parts)
         if common:
             out[np.searchsorted(focal.masks, common)] += weight
             continue
-        total = np.add.reduce(parts)
+        total = reduce(np.add, parts)
         # Where all masses are zero the product is too, and stays.
         np.divide(weight, total, out=weight, where=total > 0)
         for source, column in enumerate(choice):
