@@ -31,9 +31,11 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.em import assign
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
+from egmm.em.loop import Ascent
 from egmm.em.mstep import SHARED, n_covariance_parameters
 from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
 from egmm.em.statistics import Moments, moments
+from egmm.em.stream import Stream
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
@@ -58,6 +60,7 @@ FITTED = (
 )
 """Fitted attributes kept in a file."""
 STARTS = ("kmeans", "random")
+STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 
 
@@ -233,11 +236,17 @@ class EGMM(ClusterMixin, BaseEstimator):
         -------
         self : EGMM
         """
+        self.__dict__.pop("_stream", None)
+        self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: Any, least_starts: int = 1) -> Ascent:
         self._check_parameters()
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = rows.reduce(moments)
             self._check_finite(rows, total)
-            fit = self._fit_rows(rows, total)
+            options = self._options(rows, total)
+            fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
             self._set_fitted(fit, total)
             if isinstance(rows, ArrayRows):
                 self.labels_ = self._assign(rows, assign.labels, ["cluster"])
@@ -248,12 +257,45 @@ class EGMM(ClusterMixin, BaseEstimator):
                 f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter, "
                 "loosen tol, or try fewer clusters or another start.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+        return fit.ascent
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Learn from one more batch of a stream, by stepwise EM.
+
+        The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
+        must show every cluster. Each later batch moves the running statistics
+        by a step of (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards
+        `log_likelihood_` and `ebic_` are those of the rows seen, estimated from the running statistics.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The batch.
+        y : Ignored
+            For scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : EGMM
+        """
+        if not hasattr(self, "_stream"):
+            ascent = self._fit(X, sample_weight, least_starts=STREAM_STARTS)
+            self._stream = Stream.from_point(ascent.problem, ascent.point)
+            return self
+        stream = self._stream
+        with self._open(X, sample_weight) as rows, one_blas_thread():
+            stream.update(rows)
+            self._set_parameters(stream.params, stream.problem.moments.centre)
+            self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
+            self.labels_ = self._assign(rows, assign.labels, ["cluster"])
+        self.n_iter_ += 1
         return self
 
-    def _fit_rows(self, rows: RowSource, total: Moments) -> Fit:
-        options = self._options(rows, total)
+    def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
         if isinstance(self.focal_sets, str) and self.focal_sets == "neighbours":
             first = FocalSets.simple(self.n_clusters)
             params = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None)).ascent.point.params
@@ -332,21 +374,27 @@ class EGMM(ClusterMixin, BaseEstimator):
 
     def _set_fitted(self, fit: Fit, total: Moments) -> None:
         ascent = fit.ascent
-        params, shares = ascent.point.params, self.focal_sets_.shares
-        focal_means, focal_covariances = focal_parameters(params, shares)
-        self.weights_ = params.weights
-        self.means_ = params.means + total.centre
-        self.covariances_ = params.covariances
-        self.focal_means_ = focal_means + total.centre
-        self.focal_covariances_ = focal_covariances
-        self.log_likelihood_ = ascent.point.log_likelihood
+        self._set_parameters(ascent.point.params, total.centre)
+        self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
         self.log_likelihood_history_ = np.array(ascent.history)
-        dim = params.means.shape[1]
-        self.n_parameters_ = len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, dim)
-        self.ebic_ = self.log_likelihood_ - 0.5 * self.n_parameters_ * float(np.log(total.weight))
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged
         self.degenerate_ = fit.is_degenerate
+
+    def _set_parameters(self, params: Parameters, centre: FloatArray) -> None:
+        shares = self.focal_sets_.shares
+        focal_means, focal_covariances = focal_parameters(params, shares)
+        self.weights_ = params.weights
+        self.means_ = params.means + centre
+        self.covariances_ = params.covariances
+        self.focal_means_ = focal_means + centre
+        self.focal_covariances_ = focal_covariances
+        dim = params.means.shape[1]
+        self.n_parameters_ = len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, dim)
+
+    def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
+        self.log_likelihood_ = log_likelihood
+        self.ebic_ = log_likelihood - 0.5 * self.n_parameters_ * float(np.log(weight))
 
     # Using a fitted mixture -------------------------------------------------------------------------------
 
