@@ -23,6 +23,12 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(SEED)
 
 
+@pytest.fixture(params=["numpy", "numba"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Every engine in turn."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
 def data_directory() -> Path:
     """The directory named by EGMM_DATA; tests that need it are skipped without it."""

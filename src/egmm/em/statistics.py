@@ -41,19 +41,28 @@ class Moments(NamedTuple):
     weight: float
     """N, the sum of the rows' weights."""
     centre: FloatArray
-    """(D,) weighted mean: every block is shifted by it, so that sums of squares do not cancel far from the origin."""
+    """(D,) weighted mean, rounded: every block is shifted by it, so that sums of squares do not cancel far from the
+    origin."""
     scatter: FloatArray
     """(D, D) sum_i (x_i - centre)(x_i - centre)'."""
+    rest: FloatArray | float = 0.0
+    """(D,) sum_i (x_i - centre), what rounding left: far from the origin a mean is known better than it can be
+    written."""
 
     def plus(self, other: Self) -> "Moments":
-        """Return the moments of both sets of rows together (Chan, Golub and LeVeque's update)."""
+        """Return the moments of both sets of rows together."""
         weight = self.weight + other.weight
         if weight == 0:
             return self
-        shift = other.centre - self.centre
-        between = np.outer(shift, shift) * (self.weight * other.weight / weight)
-        centre = self.centre + shift * (other.weight / weight)
-        return Moments(weight, centre, self.scatter + other.scatter + between)
+        centre = self.centre + (other.centre - self.centre) * (other.weight / weight)
+        mine, theirs = self._about(centre), other._about(centre)
+        return Moments(weight, centre, mine.scatter + theirs.scatter, mine.rest + theirs.rest)
+
+    def _about(self, centre: FloatArray) -> "Moments":
+        """Return the same rows' moments about another centre."""
+        shift = self.centre - centre
+        cross = np.outer(self.rest + 0.5 * self.weight * shift, shift)
+        return Moments(self.weight, centre, self.scatter + cross + cross.T, self.rest + self.weight * shift)
 
 
 def moments(X: FloatArray, sample_weight: FloatArray | None) -> Moments:
@@ -61,8 +70,12 @@ def moments(X: FloatArray, sample_weight: FloatArray | None) -> Moments:
     weight = float(len(X)) if sample_weight is None else float(sample_weight.sum())
     # One memory order, so that sums round alike wherever the block came from.
     X = np.ascontiguousarray(X)
+    share = np.full(len(X), 1.0 / len(X)) if sample_weight is None else sample_weight / max(weight, TINY)
     with np.errstate(all="ignore"):  # Infinite or huge entries show as sums that are not finite: the caller looks.
-        centre = X.mean(axis=0, dtype=np.float64) if sample_weight is None else sample_weight @ X / max(weight, TINY)
-        rows = np.subtract(X, centre, dtype=np.float64)
-        scatter = rows.T @ (rows if sample_weight is None else rows * sample_weight[:, None])
-    return Moments(weight, np.asarray(centre, dtype=np.float64), scatter)
+        first = np.asarray(share @ X, dtype=np.float64)
+        rows = np.subtract(X, first, dtype=np.float64)
+        # A second look takes the summation's round-off out of the mean; a constant column becomes exactly zero.
+        centre = first + share @ rows
+        rows -= centre - first
+        weighted = rows if sample_weight is None else rows * sample_weight[:, None]
+        return Moments(weight, centre, rows.T @ weighted, weighted.sum(axis=0))
