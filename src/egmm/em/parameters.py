@@ -9,6 +9,9 @@ from egmm._checks import FloatArray
 
 LOG_2PI = float(np.log(2 * np.pi))
 
+LARGEST_INVERSE = 1e14
+"""Of a feature's variance over what of it the other features leave unexplained: beyond, that is round-off."""
+
 
 class Parameters(NamedTuple):
     """Mixing weights, cluster means and covariances; means are relative to the rows' centre."""
@@ -77,11 +80,17 @@ def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
     try:
         lower = np.linalg.cholesky(covariances / (scales[..., :, None] * scales[..., None, :]))
     except np.linalg.LinAlgError:
-        smallest = np.linalg.eigvalsh(covariances).min()
-        raise NotPositiveDefiniteError(f"smallest eigenvalue {smallest:.3g}") from None
+        raise _not_positive_definite(covariances) from None
     inverse = triangular_inverse(lower) if lower.ndim == 2 else np.stack([triangular_inverse(one) for one in lower])
+    # Round-off lets about every third singular matrix through the factorisation.
+    if np.square(inverse).sum(axis=-2).max() > LARGEST_INVERSE:
+        raise _not_positive_definite(covariances)
     factors = np.swapaxes(inverse, -1, -2) / scales[..., :, None]
     return factors, np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+def _not_positive_definite(covariances: FloatArray) -> NotPositiveDefiniteError:
+    return NotPositiveDefiniteError(f"smallest eigenvalue {np.linalg.eigvalsh(covariances).min():.3g}")
 
 
 def triangular_inverse(lower: FloatArray) -> FloatArray:
