@@ -23,6 +23,8 @@ SECONDS_BEFORE_NOTICE = 1.0
 
 NO_ROWS = np.empty((0, 1))
 
+_compiling = threading.Lock()
+
 
 class Density(NamedTuple):
     """Clusters as the kernel scores them; see `kernels.block_pass`."""
@@ -59,7 +61,7 @@ def e_step(
     n_clusters, dim = density.whitened.shape
     counts, sums = np.zeros(len(sets.log_weights)), np.zeros((n_clusters, dim))
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
-    weight = np.empty(0) if sample_weight is None else sample_weight
+    weight = _read_only(np.empty(0) if sample_weight is None else sample_weight)
     rows = _readable(X)
     sums_out = (counts, sums, scatters)
     log_likelihood = kernel(rows.dtype.name, _order(rows))(
@@ -78,25 +80,32 @@ def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
     dim = rows.shape[1]
     rows_out = (np.empty((len(rows), n_focal)), np.empty(len(rows)))
     sums_out = (np.zeros(n_focal), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
-    kernel(rows.dtype.name, _order(rows))(rows, np.empty(0), model.centre, density, _sets(model), sums_out, rows_out)
+    block_pass, weight = kernel(rows.dtype.name, _order(rows)), _read_only(np.empty(0))
+    block_pass(rows, weight, model.centre, density, _sets(model), sums_out, rows_out)
     return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(rows, model), model)
 
 
-@cache
 def kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
-    """Return the kernel, compiled (or read from the cache) for rows of this type; say so where it takes long."""
+    """Return the kernel for rows of this type; the first thread to ask has it compiled, the others wait."""
+    with _compiling:
+        return _kernel(dtype, order)
+
+
+@cache
+def _kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
+    """Compile the kernel or read it from the cache; say so where it takes long."""
+    from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
+
     notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
     notice.start()
     try:
-        from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
-
         density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
         index = np.zeros(1, dtype=np.int64)
         sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
         sums = (np.zeros(1), np.zeros((1, 2)), np.zeros((1, 0, 2)))
         rows_out = (NO_ROWS, NO_ROWS[:, 0])
         rows = _readable(np.zeros((2, 2), dtype=dtype, order=order))
-        block_pass(rows, np.empty(0), np.zeros(2), density, sets, sums, rows_out)
+        block_pass(rows, _read_only(np.empty(0)), np.zeros(2), density, sets, sums, rows_out)
     finally:
         notice.cancel()
     compiled: Callable[..., float] = block_pass
@@ -104,12 +113,16 @@ def kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
 
 
 def _readable(X: FloatArray) -> FloatArray:
-    """Rows as the kernel takes them: contiguous by rows or by columns, and read-only, so that one type covers all."""
+    """Rows as the kernel takes them: contiguous by rows or by columns."""
     by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
-    rows = np.asfortranarray(X) if by_columns else np.ascontiguousarray(X)
-    rows = rows.view(np.ndarray)
-    rows.flags.writeable = False
-    return rows
+    return _read_only(np.asfortranarray(X) if by_columns else np.ascontiguousarray(X))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    """A contiguous view that may not be written, so that mutable and read-only arrays share one compiled kernel."""
+    view = (array if array.flags.forc else np.ascontiguousarray(array)).view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def _order(rows: FloatArray) -> Literal["C", "F"]:
