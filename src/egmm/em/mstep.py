@@ -13,6 +13,8 @@ from egmm.em.statistics import Moments, Statistics
 SHARED = ("EII", "EEI", "EEE")
 """Covariance models with one covariance for all clusters."""
 
+ROUND_OFF = 64 * float(np.finfo(float).eps)
+
 
 def m_step(
     statistics: Statistics,
@@ -44,8 +46,9 @@ def cluster_means(statistics: Statistics, shares: FloatArray, previous: FloatArr
     overlap = overlap_matrix(statistics.set_counts, shares)
     diagonal = np.diag(overlap)
     if diagonal.min() > np.finfo(float).eps * diagonal.sum():
-        _, means, failed = dposv(overlap, statistics.cluster_sums)
-        if not failed:
+        factor, means, failed = dposv(overlap, statistics.cluster_sums)
+        # Of a singular matrix round-off may leave a small positive pivot.
+        if not failed and (np.diag(factor) ** 2 > ROUND_OFF * diagonal).all():
             return means
     empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
     named = f"cluster {', '.join(empty)} has" if empty else "some clusters have"

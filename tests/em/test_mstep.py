@@ -1,0 +1,111 @@
+"""The M-step against the paper's formulas as loops over rows and sets."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import oracles
+from egmm import FocalSets
+from egmm.em.estep import e_step
+from egmm.em.mstep import m_step
+from egmm.em.parameters import Parameters
+from egmm.em.statistics import Statistics, moments
+
+
+def one_step(X, weight, truth, model_of, covariance="EEE", ridge=0.0) -> Parameters:
+    """E-step and M-step of the code, means about the origin."""
+    total = moments(X, weight)
+    model = model_of(truth, total.centre)
+    statistics = e_step(X, weight, model)
+    start = Parameters(truth.weights, truth.means - total.centre, truth.covariances)
+    got = m_step(statistics, total, model.shares, start, covariance, np.full(X.shape[1], ridge))
+    return got._replace(means=got.means + total.centre)
+
+
+@pytest.mark.parametrize(
+    "family", ["full", "pairs", "simple", "singletons", [{0, 1}, {1}, {0, 2, 3}, {2}, {0, 1, 2, 3}]]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_it_is_the_paper_s(rng, mixture, model_of, family, weighted, offset) -> None:
+    truth = mixture(family, 4, 3)
+    truth = replace(truth, means=truth.means + offset)
+    X = truth.means[rng.integers(4, size=60)] + rng.normal(size=(60, 3))
+    weight = rng.integers(0, 3, 60).astype(float) if weighted else None
+    # The loops work about the origin, where they lose no digits.
+    near = replace(truth, means=truth.means - offset)
+    want = oracles.m_step(X - offset, near.masses(X - offset), near, weight)
+    got = one_step(X, weight, truth, model_of)
+    digits = 1e-11 if offset == 0 else 1e-7
+    np.testing.assert_allclose(got.weights, want.weights, atol=digits)
+    np.testing.assert_allclose(got.means - offset, want.means, atol=100 * digits)
+    np.testing.assert_allclose(got.covariances, want.covariances, atol=10 * digits)
+
+
+def test_diagonal_and_spherical_models_keep_what_they_may_of_the_covariance(rng, mixture, model_of) -> None:
+    truth = mixture("full", 3, 3)
+    X = 2 * rng.normal(size=(50, 3))
+    full, diagonal, spherical = (one_step(X, None, truth, model_of, name).covariances for name in ("EEE", "EEI", "EII"))
+    np.testing.assert_allclose(diagonal, np.diag(np.diag(full)), rtol=1e-14)
+    np.testing.assert_allclose(spherical, np.eye(3) * np.trace(full) / 3, rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "EEI", "EII"])
+def test_the_ridge_is_added_to_every_variance(rng, mixture, model_of, covariance) -> None:
+    truth = mixture("full", 3, 3)
+    X = 2 * rng.normal(size=(50, 3))
+    plain, ridged = (one_step(X, None, truth, model_of, covariance, ridge) for ridge in (0.0, 0.25))
+    np.testing.assert_allclose(ridged.covariances - plain.covariances, 0.25 * np.eye(3), atol=1e-14)
+    np.testing.assert_array_equal(ridged.means, plain.means)
+
+
+def statistics_of(focal: FocalSets, counts, means) -> Statistics:
+    """Statistics of masses `counts` on sets whose rows all lie at the sets' means."""
+    counts = np.asarray(counts, dtype=float)
+    return Statistics(counts, focal.shares.T @ (counts[:, None] * (focal.shares @ means)), None, 0.0)
+
+
+def run(statistics, focal, previous):
+    total = moments(np.array([[0.0, 0.0], [1.0, 3.0], [2.0, -3.0]]), None)
+    params = Parameters(np.full(len(focal), 1 / len(focal)), previous, np.eye(2))
+    return m_step(statistics, total, focal.shares, params, "EEE", np.ones(2))
+
+
+def test_a_cluster_without_mass_stays_and_is_named(rng) -> None:
+    focal = FocalSets.full(3)
+    truth, previous = rng.normal(size=(2, 3, 2))
+    # {1}, {3} and {1,3} alone have mass: nothing speaks of cluster 2.
+    with pytest.warns(ConvergenceWarning, match="cluster 2 has no mass of its own left and keeps its mean"):
+        got = run(statistics_of(focal, [5, 0, 0, 4, 3, 0, 0], truth), focal, previous)
+    np.testing.assert_allclose(got.means[[0, 2]], truth[[0, 2]], atol=1e-12)
+    np.testing.assert_allclose(got.means[1], previous[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [3.0, 60.0, 1 / 3, 0.1, 7.7, 1e-3, 58.123456789])
+def test_clusters_seen_only_together_keep_their_difference(rng, count) -> None:
+    focal = FocalSets.from_sets([{0, 1}, {2}], 3)
+    truth, previous = rng.normal(size=(2, 3, 2))
+    with pytest.warns(ConvergenceWarning, match="no mass of its own left"):
+        got = run(statistics_of(focal, [count, 2 * count], truth), focal, previous)
+    np.testing.assert_allclose(got.means[:2].mean(axis=0), truth[:2].mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(got.means[0] - got.means[1], previous[0] - previous[1], atol=1e-9)
+    np.testing.assert_allclose(got.means[2], truth[2], atol=1e-12)
+
+
+def test_little_mass_of_its_own_is_enough(rng) -> None:
+    focal = FocalSets.full(2)
+    truth, previous = rng.normal(size=(2, 2, 2))
+    got = run(statistics_of(focal, [1e-7, 1e-7, 10], truth), focal, previous)
+    np.testing.assert_allclose(got.means, truth, atol=1e-6)
+
+
+def test_negative_round_off_in_counts_gives_no_negative_weight(rng) -> None:
+    focal = FocalSets.full(2)
+    truth = rng.normal(size=(2, 2))
+    statistics = statistics_of(focal, [3, 4, 2], truth)
+    statistics.set_counts[2] = -1e-18
+    got = run(statistics, focal, truth)
+    assert got.weights.min() == 0
+    assert got.weights.sum() == 1
