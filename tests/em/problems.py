@@ -1,0 +1,34 @@
+"""Estimation problems for the loop and its quasi-Newton steps."""
+
+import numpy as np
+
+from egmm import FocalSets
+from egmm.em import start
+from egmm.em.parameters import Parameters
+from egmm.em.problem import Point, Problem
+from egmm.em.statistics import moments
+from egmm.rows.array import ArrayRows
+
+
+def problem_of(X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None) -> Problem:
+    """One fit's problem, single-threaded."""
+    rows = ArrayRows(X, weight, n_jobs=1)
+    focal = FocalSets.of(family, n_clusters)
+    return Problem(rows, rows.reduce(moments), focal.shares, covariance, np.full(X.shape[1], ridge), engine)
+
+
+def start_of(problem: Problem, labels) -> Parameters:
+    """The label start of a problem."""
+    n_focal, n_clusters = problem.shares.shape
+    rows = problem.rows
+    groups = start.group_statistics(rows.X, rows.sample_weight, labels, problem.moments.centre, n_clusters)
+    params = start.start_parameters(groups, None, n_focal, problem.covariance)
+    return params._replace(covariances=params.covariances + np.diag(problem.ridge))
+
+
+def after_em(problem: Problem, labels, n_steps: int) -> list[Point]:
+    """The points EM passes through."""
+    points = [problem.evaluate(start_of(problem, labels))]
+    for _ in range(n_steps):
+        points.append(problem.evaluate(problem.m_step(points[-1])))
+    return points
