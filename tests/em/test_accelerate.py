@@ -61,7 +61,7 @@ def central_differences(function, vector, step=1e-5) -> np.ndarray:
 
 def test_the_gradient_of_the_penalty_is_there(data) -> None:
     # At the maximum of the likelihood alone the ridge's penalty still slopes.
-    problem, coordinates, _, point = coordinates_at(data, "EEE", 0.3)
+    _, coordinates, _, point = coordinates_at(data, "EEE", 0.3)
     free = problem_of(data[0], ridge=0.0)
     vector = coordinates.vector(point)
     difference = coordinates.gradient(vector, point) - Coordinates(free, point.params).gradient(
@@ -100,7 +100,7 @@ def crawling():
 
 def test_one_step_is_worth_many_of_em(crawling) -> None:
     problem, trail = crawling
-    newton = QuasiNewton(problem, trail)
+    newton = QuasiNewton.from_trail(problem, trail)
     assert len(newton.pairs) == 8
     step, slope = newton.propose()
     gain = problem.evaluate(newton.params_at(step)).objective - trail[-1].objective
@@ -112,7 +112,7 @@ def test_one_step_is_worth_many_of_em(crawling) -> None:
 
 def test_accepting_a_step_moves_the_model(crawling) -> None:
     problem, trail = crawling
-    newton = QuasiNewton(problem, trail[-4:])
+    newton = QuasiNewton.from_trail(problem, trail[-4:])
     step, slope = newton.propose()
     point = problem.evaluate(newton.params_at(step))
     newton.accept(point, step)
@@ -124,7 +124,7 @@ def test_accepting_a_step_moves_the_model(crawling) -> None:
 
 def test_without_memory_a_step_is_em_s(crawling) -> None:
     problem, trail = crawling
-    newton = QuasiNewton(problem, trail[-1:])
+    newton = QuasiNewton.from_trail(problem, trail[-1:])
     step, _ = newton.propose()
     em = problem.m_step(trail[-1])
     for got, want, old in zip(newton.params_at(step), em, trail[-1].params, strict=True):
@@ -133,5 +133,5 @@ def test_without_memory_a_step_is_em_s(crawling) -> None:
 
 def test_pairs_without_curvature_are_left_out(crawling) -> None:
     problem, trail = crawling
-    newton = QuasiNewton(problem, [trail[-1], trail[-1]])
+    newton = QuasiNewton.from_trail(problem, [trail[-1], trail[-1]])
     assert len(newton.pairs) == 0

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numba
 import numpy as np
@@ -148,10 +149,10 @@ def test_slopes_that_would_lose_digits_are_left_to_numpy(rng, mixture, model_of)
     assert_same(estep_numba.prepare(model, "none")(X, None)[:2], estep.e_step(X, None, model)[:2], rtol=0)
 
 
-def test_the_kernel_is_compiled_once_per_precision(rng, model_of, mixture) -> None:
+def test_the_kernel_is_compiled_once_per_precision_and_order(rng, model_of, mixture) -> None:
     X = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(4, 1, (50, 3))])
-    for dtype in ("float32", "float64"):
-        estep_numba.kernel(dtype)
+    for dtype, order in product(("float32", "float64"), ("C", "F")):
+        estep_numba.kernel(dtype, order)
     before = set(kernels.block_pass.signatures)
     read_only = X.copy()
     read_only.setflags(write=False)

@@ -26,7 +26,7 @@ def e_step(X: FloatArray, sample_weight: FloatArray | None, model: Components, s
         log_likelihood = float(log_norm.sum())
     else:
         mass *= sample_weight[:, None] / total
-        log_likelihood = float(sample_weight @ log_norm)
+        log_likelihood = float((sample_weight * log_norm).sum())
     betp = mass @ model.shares
     return Statistics(mass.sum(axis=0), betp.T @ rows, cluster_scatters(rows, betp, scatter), log_likelihood)
 

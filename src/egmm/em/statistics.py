@@ -70,12 +70,18 @@ def moments(X: FloatArray, sample_weight: FloatArray | None) -> Moments:
     weight = float(len(X)) if sample_weight is None else float(sample_weight.sum())
     # One memory order, so that sums round alike wherever the block came from.
     X = np.ascontiguousarray(X)
-    share = np.full(len(X), 1.0 / len(X)) if sample_weight is None else sample_weight / max(weight, TINY)
     with np.errstate(all="ignore"):  # Infinite or huge entries show as sums that are not finite: the caller looks.
-        first = np.asarray(share @ X, dtype=np.float64)
+        first = _mean(X, sample_weight, weight)
         rows = np.subtract(X, first, dtype=np.float64)
         # A second look takes the summation's round-off out of the mean; a constant column becomes exactly zero.
-        centre = first + share @ rows
+        centre = first + _mean(rows, sample_weight, weight)
         rows -= centre - first
         weighted = rows if sample_weight is None else rows * sample_weight[:, None]
         return Moments(weight, centre, rows.T @ weighted, weighted.sum(axis=0))
+
+
+def _mean(X: FloatArray, sample_weight: FloatArray | None, weight: float) -> FloatArray:
+    """Weighted column means; not by BLAS, whose sums round by how its operands happen to lie in memory."""
+    if sample_weight is None:
+        return X.mean(axis=0, dtype=np.float64)
+    return np.asarray((X * sample_weight[:, None]).sum(axis=0, dtype=np.float64) / max(weight, TINY))
