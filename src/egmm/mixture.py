@@ -30,9 +30,9 @@ from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.em import assign
+from egmm.em.covariance import SHARED, n_covariance_parameters
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.loop import Ascent
-from egmm.em.mstep import SHARED, n_covariance_parameters
 from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
@@ -389,8 +389,9 @@ class EGMM(ClusterMixin, BaseEstimator):
         self.covariances_ = params.covariances
         self.focal_means_ = focal_means + centre
         self.focal_covariances_ = focal_covariances
-        dim = params.means.shape[1]
-        self.n_parameters_ = len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, dim)
+        self.n_parameters_ = (
+            len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, *params.means.shape)
+        )
 
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
         self.log_likelihood_ = log_likelihood

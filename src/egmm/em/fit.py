@@ -22,8 +22,8 @@ from egmm.em.checkpoint import (
     unpack_ascent,
     unpack_random,
 )
+from egmm.em.covariance import SHARED
 from egmm.em.loop import Ascent
-from egmm.em.mstep import SHARED
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Problem
 from egmm.em.statistics import Moments

@@ -55,6 +55,29 @@ class NotPositiveDefiniteError(ValueError):
     """A covariance estimate has no Cholesky factor."""
 
 
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Share of a feature's whole variance below which a cluster's variance is rounding."""
+
+
+def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArray, covariance: str) -> None:
+    """Raise where a cluster has no covariance: (C, D, D) estimates, (D,) whole variances and (C,) rows."""
+    scales = np.sqrt(np.where(whole > 0, whole, 1.0))
+    scaled = covariances / (scales[:, None] * scales)
+    if np.isfinite(scaled).all():
+        try:
+            np.linalg.cholesky(scaled - ROUNDING * np.eye(len(scales)))
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            return
+    smallest = [np.linalg.eigvalsh(one)[0] if np.isfinite(one).all() else 0.0 for one in scaled]
+    named = ", ".join(f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(np.array(smallest) <= ROUNDING))
+    raise NotPositiveDefiniteError(
+        f"the {covariance} covariance of cluster {named} is not positive definite; use prior='default', a larger "
+        "reg_covar, a simpler covariance model or fewer clusters."
+    )
+
+
 def components(params: Parameters, centre: FloatArray, shares: FloatArray) -> Components:
     """Factor the covariances and fold the focal sets' constants into their weights."""
     factors, log_roots = precision_factors(params.covariances)
@@ -81,7 +104,7 @@ def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
         lower = np.linalg.cholesky(covariances / (scales[..., :, None] * scales[..., None, :]))
     except np.linalg.LinAlgError:
         raise _not_positive_definite(covariances) from None
-    inverse = triangular_inverse(lower) if lower.ndim == 2 else np.stack([triangular_inverse(one) for one in lower])
+    inverse = triangular_inverse(lower) if lower.ndim == 2 else np.linalg.inv(lower)
     # Round-off lets about every third singular matrix through the factorisation.
     if np.square(inverse).sum(axis=-2).max() > LARGEST_INVERSE:
         raise _not_positive_definite(covariances)

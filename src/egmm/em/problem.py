@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from egmm._checks import FloatArray
 from egmm.em import estep, estep_numba
-from egmm.em.mstep import SHARED, m_step
+from egmm.em.covariance import scatter_kind
+from egmm.em.mstep import m_step
 from egmm.em.parameters import Components, Parameters, components
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import RowSource
@@ -52,8 +53,3 @@ class Problem:
         if factors.ndim != 2:
             return 0.0
         return 0.5 * self.moments.weight * float((self.ridge[:, None] * factors**2).sum())
-
-
-def scatter_kind(covariance: str) -> str:
-    """Which second moments per cluster the M-step of a covariance model reads."""
-    return "none" if covariance in SHARED else "full"

@@ -1,0 +1,249 @@
+r"""Covariances of the 14 models from one scatter matrix and one count per cluster (Celeux and Govaert 1995).
+
+Every function minimises
+
+.. math:: f(\Sigma_1, \ldots, \Sigma_C) = \sum_k n_k \log|\Sigma_k| + \operatorname{tr}(\Sigma_k^{-1} W_k)
+
+over the model's covariances :math:`\Sigma_k = \lambda_k D_k A_k D_k^\top`: volume :math:`\lambda_k`, shape
+:math:`A_k` diagonal with determinant one, orientation :math:`D_k`. VEI, VEE, EVE, VVE and VEV have no closed form:
+they descend from the covariances they are given. Diagonal models read and return diagonals, (C, D).
+"""
+
+from functools import cache
+
+import numpy as np
+
+from egmm._checks import FloatArray, IntArray
+from egmm.em.covariance import is_diagonal
+
+INNER_TOL = 1e-10
+"""An iteration inside the M-step ends when the logarithms of its volumes change by less."""
+
+MAX_INNER = 500
+"""Most iterations inside one M-step. Each lowers f, so a cap keeps EM monotone."""
+
+MAX_SWEEPS = 2
+"""Most sweeps over the planes of a common orientation: the next M-step goes on where this one stopped."""
+
+
+def fit_covariances(
+    covariance: str, counts: FloatArray, scatters: FloatArray, previous: FloatArray | None = None
+) -> FloatArray:
+    r"""Minimise :math:`f` over the covariances of one model.
+
+    Parameters
+    ----------
+    covariance : str
+        One of the 14 codes.
+    counts : ndarray of shape (C,)
+        :math:`n_k > 0`.
+    scatters : ndarray of shape (C, D, D), or (C, D) for the diagonal models
+        :math:`W_k`, or their diagonals.
+    previous : ndarray of the same shape, optional
+        Covariances to descend from where there is no closed form.
+
+    Returns
+    -------
+    covariances : ndarray of the same shape
+        Not checked: entries are zero or not finite where a cluster has too few rows for its model.
+
+    Examples
+    --------
+    >>> scatters = np.array([[4.0, 16.0], [1.0, 1.0]])
+    >>> fit_covariances("VII", np.array([2.0, 1.0]), scatters)
+    array([[5., 5.], [1., 1.]])
+    >>> fit_covariances("EVI", np.array([2.0, 1.0]), scatters).prod(axis=1)
+    array([9., 9.])
+    """
+    fit = _DIAGONAL[covariance] if is_diagonal(covariance) else _FULL[covariance]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return fit(counts, scatters, previous)
+
+
+# Diagonal models: scatters are (C, D) ------------------------------------------------------------------------
+
+
+def _eii(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return np.full(scatters.shape, scatters.mean(axis=1).sum() / counts.sum())
+
+
+def _vii(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return np.broadcast_to((scatters.mean(axis=1) / counts)[:, None], scatters.shape).copy()
+
+
+def _eei(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return np.broadcast_to(scatters.sum(axis=0) / counts.sum(), scatters.shape).copy()
+
+
+def _vei(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """Volumes times one shape: scale the scatters' rows to D n_k and their columns to n (Sinkhorn's iteration)."""
+    dim = scatters.shape[1]
+    shape = _unit_volume(scatters.sum(axis=0) if previous is None else _geometric_means(previous, axis=0))
+    volumes = (scatters / shape).sum(axis=1) / (dim * counts)
+    for _ in range(MAX_INNER):
+        shape = _unit_volume((scatters / volumes[:, None]).sum(axis=0))
+        last, volumes = volumes, (scatters / shape).sum(axis=1) / (dim * counts)
+        if _is_settled(volumes, last):
+            break
+    return np.asarray(volumes[:, None] * shape)
+
+
+def _evi(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    volumes = _geometric_means(scatters, axis=1)[:, None]
+    return np.asarray(scatters / volumes * (volumes.sum() / counts.sum()))
+
+
+def _vvi(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return scatters / counts[:, None]
+
+
+# Full models: scatters are (C, D, D) -------------------------------------------------------------------------
+
+
+def _eee(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return np.broadcast_to(scatters.sum(axis=0) / counts.sum(), scatters.shape).copy()
+
+
+def _vee(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """Volumes times one matrix of determinant one."""
+    dim = scatters.shape[1]
+    volumes = np.trace(scatters, axis1=1, axis2=2) / counts if previous is None else _volumes(previous)
+    matrix = scatters[0]
+    for _ in range(MAX_INNER):
+        matrix = np.einsum("k,kde->de", 1 / volumes, scatters)
+        matrix /= _volumes(matrix)
+        last = volumes
+        volumes = np.einsum("kde,de->k", scatters, _inverse(matrix)) / (dim * counts)
+        if _is_settled(volumes, last):
+            break
+    return np.asarray(volumes[:, None, None] * matrix)
+
+
+def _eev(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    values, axes = np.linalg.eigh(scatters)
+    return _assemble(axes, _eei(counts, values, None))
+
+
+def _vev(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """Each cluster has its own scatter's axes; what is left is VEI on the sorted eigenvalues."""
+    values, axes = np.linalg.eigh(scatters)
+    start = None if previous is None else np.asarray(np.linalg.eigvalsh(previous))
+    return _assemble(axes, _vei(counts, np.maximum(values, 0.0), start))
+
+
+def _evv(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    volumes = _volumes(scatters)[:, None, None]
+    return np.asarray(scatters / volumes * (volumes.sum() / counts.sum()))
+
+
+def _vvv(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+    return scatters / counts[:, None, None]
+
+
+def _eve(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    return _common_axes("EVI", counts, scatters, previous)
+
+
+def _vve(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    return _common_axes("VVI", counts, scatters, previous)
+
+
+def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """One orientation for all clusters: plane rotations and the diagonal model `along_axes`, in turn.
+
+    With variances v_kd along the axes, turning axes d and e by an angle changes only
+    sum_k (1/v_kd - 1/v_ke) u' W_k u, u the new axis d: the best u is an eigenvector of a 2 x 2 matrix. Turning disjoint
+    pairs of axes together is exact, so a sweep over all pairs is D - 1 vectorised steps.
+    """
+    fit = _DIAGONAL[along_axes]
+    axes = np.linalg.eigh(scatters.sum(axis=0))[1] if previous is None else common_axes(previous)
+    turned = np.swapaxes(axes, 0, 1) @ scatters @ axes
+    variances = fit(counts, np.einsum("kdd->kd", turned), None)
+    for _ in range(MAX_SWEEPS):
+        for first, second in _disjoint_pairs(len(axes)):
+            rotation = _best_rotation(1 / variances, turned, first, second)
+            axes = axes @ rotation
+            turned = rotation.T @ turned @ rotation
+            variances = fit(counts, np.einsum("kdd->kd", turned), None)
+    return _assemble(axes, variances)
+
+
+def common_axes(covariances: FloatArray) -> FloatArray:
+    """Axes (D, D) that covariances of one orientation have in common."""
+    # Unequal weights: axes on which one mixture of the covariances ties must not be taken for a tie of all.
+    weights = (1 + np.arange(len(covariances))) / np.trace(covariances, axis1=1, axis2=2)
+    return np.linalg.eigh(np.einsum("k,kde->de", weights, covariances))[1]
+
+
+def _best_rotation(precisions: FloatArray, turned: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Orthogonal (D, D) turning each plane (first, second) so that sum_k tr(P_k W_k) is least."""
+    contrast = precisions[:, first] - precisions[:, second]
+    slope = (contrast * turned[:, first, second]).sum(axis=0)
+    gap = (contrast * (turned[:, second, second] - turned[:, first, first])).sum(axis=0)
+    angle = 0.5 * np.arctan2(-2 * slope, gap)
+    rotation = np.eye(turned.shape[-1])
+    rotation[first, first] = rotation[second, second] = np.cos(angle)
+    rotation[second, first] = np.sin(angle)
+    rotation[first, second] = -rotation[second, first]
+    return rotation
+
+
+@cache
+def _disjoint_pairs(dim: int) -> tuple[tuple[IntArray, IntArray], ...]:
+    """All pairs of axes as rounds of disjoint pairs (the round-robin tournament's circle method)."""
+    seats = list(range(dim + dim % 2))
+    rounds = []
+    for _ in range(len(seats) - 1):
+        half = len(seats) // 2
+        pairs = [(a, b) for a, b in zip(seats[:half], reversed(seats[half:]), strict=True) if max(a, b) < dim]
+        rounds.append((np.array([a for a, _ in pairs], dtype=int), np.array([b for _, b in pairs], dtype=int)))
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+    return tuple(rounds)
+
+
+# Small pieces ------------------------------------------------------------------------------------------------
+
+
+def _geometric_means(values: FloatArray, axis: int) -> FloatArray:
+    return np.asarray(np.exp(np.log(values).mean(axis=axis)))
+
+
+def _unit_volume(diagonal: FloatArray) -> FloatArray:
+    """Scale a diagonal to determinant one."""
+    return np.asarray(diagonal / _geometric_means(diagonal, axis=0))
+
+
+def _volumes(matrices: FloatArray) -> FloatArray:
+    """|M|^(1/D) of one or many matrices."""
+    return np.asarray(np.exp(np.linalg.slogdet(matrices)[1] / matrices.shape[-1]))
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Inverse of a covariance; not finite where it has none, which the caller's check finds."""
+    try:
+        return np.asarray(np.linalg.inv(matrix))
+    except np.linalg.LinAlgError:
+        return np.full(matrix.shape, np.nan)
+
+
+def _is_settled(volumes: FloatArray, last: FloatArray) -> bool:
+    # Also when not finite: the caller's check speaks for the cluster.
+    return not np.abs(np.log(volumes / last)).max() > INNER_TOL
+
+
+def _assemble(axes: FloatArray, variances: FloatArray) -> FloatArray:
+    """D diag(v_k) D' for common (D, D) or own (C, D, D) axes."""
+    return np.asarray((axes * variances[:, None, :]) @ np.swapaxes(axes, -1, -2))
+
+
+_DIAGONAL = {"EII": _eii, "VII": _vii, "EEI": _eei, "VEI": _vei, "EVI": _evi, "VVI": _vvi}
+_FULL = {
+    "EEE": _eee,
+    "VEE": _vee,
+    "EVE": _eve,
+    "VVE": _vve,
+    "EEV": _eev,
+    "VEV": _vev,
+    "EVV": _evv,
+    "VVV": _vvv,
+}
