@@ -31,7 +31,7 @@ MAX_CONJUGATE = 20
 CONJUGATE_TOL = 0.03
 """They end at this share of the first residual: the next EM pass moves the target further than that."""
 
-MAX_HALVINGS = 12
+MAX_HALVINGS = 20
 """Then the covariances stay, which raises Q no further than the means do."""
 
 SLACK = 1e-13
@@ -84,11 +84,13 @@ def raise_q(
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and covariances, (C, D) and (C, D, D), with a higher Q than those given."""
     here = evaluate(expected, _vector_blocks(covariance, means), matrix_blocks(covariance, covariances), covariance)
-    direction = newton_direction(expected, here, covariance)
-    scale = SLACK * expected.log_det_counts.sum() * means.shape[1]
+    # Whitened by the eigenvectors too, a direction is how much each precision changes.
+    changes, turn = np.linalg.eigh(newton_direction(expected, here, covariance))
+    colouring = here.covariances @ here.whitening @ turn
+    slack = SLACK * expected.log_det_counts.sum() * means.shape[1]
     for halving in range(MAX_HALVINGS):
-        there = _move(expected, here, 0.5**halving * direction, covariance)
-        if there is not None and there.q >= here.q - scale:
+        there = _move(expected, here, colouring, 0.5**halving * changes, covariance)
+        if there is not None and there.q >= here.q - slack:
             here = there
             break
     return _from_vector_blocks(covariance, here.means), _from_matrix_blocks(covariance, here.covariances)
@@ -185,12 +187,11 @@ def curvature(expected: Expected, point: Point, directions: FloatArray) -> Float
     return np.asarray(_t(point.whitening) @ _mix(expected.shares.T, images) @ point.whitening)
 
 
-def _move(expected: Expected, here: Point, direction: FloatArray, covariance: str) -> Point | None:
-    """Follow a whitened direction and return to the model; None where that leaves the positive definite matrices."""
-    colouring = here.covariances @ here.whitening
-    scatters = colouring @ (np.eye(direction.shape[-1]) - direction) @ _t(colouring) * here.counts[:, None, None]
-    if not np.linalg.eigvalsh(scatters).min() > 0:
-        return None
+def _move(expected: Expected, here: Point, colouring: FloatArray, changes: FloatArray, covariance: str) -> Point | None:
+    """Change variances against the precisions and return to the model; None where rounding leaves no covariance."""
+    # 1 - x, which is exact for singletons, up to 1/2; from there 1 / 4x, so that variances shrink but stay.
+    variances = np.where(changes > 0.5, 0.25 / np.maximum(changes, 0.5), 1 - changes)
+    scatters = (colouring * variances[..., None, :]) @ _t(colouring) * here.counts[:, None, None]
     moved = fit_covariances(
         covariance,
         here.counts,

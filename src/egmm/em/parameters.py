@@ -56,22 +56,23 @@ class NotPositiveDefiniteError(ValueError):
 
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Share of a feature's whole variance below which a cluster's variance is rounding."""
+"""Share of a feature's whole variance, or of a cluster's largest, below which a variance is rounding."""
 
 
 def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArray, covariance: str) -> None:
     """Raise where a cluster has no covariance: (C, D, D) estimates, (D,) whole variances and (C,) rows."""
     scales = np.sqrt(np.where(whole > 0, whole, 1.0))
     scaled = covariances / (scales[:, None] * scales)
+    floors = ROUNDING * np.maximum(np.trace(scaled, axis1=1, axis2=2), 1.0)
     if np.isfinite(scaled).all():
         try:
-            np.linalg.cholesky(scaled - ROUNDING * np.eye(len(scales)))
+            np.linalg.cholesky(scaled - floors[:, None, None] * np.eye(len(scales)))
         except np.linalg.LinAlgError:
             pass
         else:
             return
     smallest = [np.linalg.eigvalsh(one)[0] if np.isfinite(one).all() else 0.0 for one in scaled]
-    named = ", ".join(f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(np.array(smallest) <= ROUNDING))
+    named = ", ".join(f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(~(smallest > floors)))
     raise NotPositiveDefiniteError(
         f"the {covariance} covariance of cluster {named} is not positive definite; use prior='default', a larger "
         "reg_covar, a simpler covariance model or fewer clusters."

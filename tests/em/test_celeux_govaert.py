@@ -1,0 +1,90 @@
+"""Closed and iterative forms of the classical M-steps against their objective and the models' definitions."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from scipy.optimize import minimize
+
+from egmm.em.celeux_govaert import fit_covariances
+from egmm.em.covariance import MODELS, is_diagonal
+from em.covariance_cases import ITERATIVE, random_scatters, solve
+from em.oracles_covariance import belongs, celeux_govaert_objective
+
+
+def parametrised(model, values, n_clusters, dim):
+    """Covariances of a model from free parameters: log volumes, log shapes and skew matrices."""
+    values = iter(values)
+
+    def take(letter, size):
+        if letter == "I" or size == 0:
+            return np.zeros((n_clusters, size))
+        rows = 1 if letter == "E" else n_clusters
+        block = np.array([[next(values) for _ in range(size)] for _ in range(rows)])
+        return np.broadcast_to(block, (n_clusters, size))
+
+    volumes = take(model[0], 1)[:, 0]
+    shapes = take(model[1], dim - 1)
+    turns = take(model[2], dim * (dim - 1) // 2)
+    covariances = []
+    for volume, shape, turn in zip(volumes, shapes, turns, strict=True):
+        skew = np.zeros((dim, dim))
+        skew[np.triu_indices(dim, 1)] = turn
+        axes = expm(skew - skew.T)
+        covariances.append(axes @ np.diag(np.exp(volume + np.append(shape, -shape.sum()))) @ axes.T)
+    return np.array(covariances)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_solution_belongs_to_its_model(rng, model):
+    counts = np.array([30.0, 12.0, 55.0])
+    assert belongs(model, solve(model, counts, random_scatters(rng, 3, 4)))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_general_optimiser_finds_better(rng, model):
+    counts, scatters = np.array([30.0, 12.0, 55.0]), random_scatters(rng, 3, 2)
+    ours = celeux_govaert_objective(counts, scatters, solve(model, counts, scatters))
+
+    def objective(values):
+        return celeux_govaert_objective(counts, scatters, parametrised(model, values, 3, 2))
+
+    best = np.inf
+    for _ in range(6):
+        start = np.append(np.full(3, 2.0), rng.normal(size=9))
+        found = minimize(objective, start, method="BFGS", options={"gtol": 1e-6})
+        best = min(best, found.fun)
+    assert ours == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize("model", ITERATIVE)
+def test_every_call_descends_from_where_it_starts(rng, model):
+    counts, scatters = np.array([30.0, 12.0, 55.0, 9.0]), random_scatters(rng, 4, 5)
+    at = solve(model, counts, random_scatters(rng, 4, 5))
+    values = [celeux_govaert_objective(counts, scatters, at)]
+    for _ in range(30):
+        if is_diagonal(model):
+            diagonals = fit_covariances(model, counts, np.einsum("kdd->kd", scatters), np.einsum("kdd->kd", at))
+            at = diagonals[:, :, None] * np.eye(5)
+        else:
+            at = fit_covariances(model, counts, scatters, at)
+        values.append(celeux_govaert_objective(counts, scatters, at))
+    assert np.diff(values).max() < 1e-8
+    assert values[-2] - values[-1] < 1e-5
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_cluster_has_its_own_sample_covariance(rng, model):
+    scatter = random_scatters(rng, 1, 3)
+    expected = scatter[0] / 20
+    if is_diagonal(model):
+        expected = np.diag(np.diag(expected))
+    if model.endswith("II"):
+        expected = np.eye(3) * np.trace(expected) / 3
+    np.testing.assert_allclose(solve(model, np.array([20.0]), scatter)[0], expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_feature_leaves_volumes_only(model):
+    counts, scatters = np.array([2.0, 8.0]), np.array([[[6.0]], [[4.0]]])
+    expected = [1.0, 1.0] if model.startswith("E") else [3.0, 0.5]
+    np.testing.assert_allclose(solve(model, counts, scatters)[:, 0, 0], expected, rtol=1e-12)
