@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -30,17 +30,17 @@ from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.em import assign
-from egmm.em.covariance import SHARED, n_covariance_parameters
+from egmm.em.covariance import n_covariance_parameters, resolve_covariance
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
+from egmm.em.prior import make_prior
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
-COVARIANCES = SHARED
 FORMAT = "egmm.EGMM/1"
 FITTED = (
     "weights_",
@@ -80,8 +80,11 @@ class EGMM(ClusterMixin, BaseEstimator):
         :math:`2^C - 1` sets ('full'); the classical mixture ('singletons'); singletons and the frame ('simple');
         singletons, pairs of mutually close clusters and the frame ('neighbours', linear in C); or a list of sets of
         cluster numbers counted from zero.
-    covariance : {'EEE', 'EEI', 'EII'}, default='EEE'
-        Covariance model. 'EEE', one full covariance for all clusters, is the paper's.
+    covariance : str, default='EEE'
+        Covariance model: EII VII EEI VEI EVI VVI EEE VEE EVE VVE EEV VEV EVV VVV, for equal (E) or varying (V) volume,
+        shape and orientation of the clusters, or identity (I); scikit-learn's 'tied' (EEE), 'full' (VVV), 'diag' (VVI)
+        and 'spherical' (VII); for a single feature also 'E' and 'V'. 'EEE' is the paper's. A meta-cluster's precision
+        and natural mean are the averages of its members'.
     init : {'kmeans', 'random'}, labels or means, default='kmeans'
         Start: k-means; random rows as means; an array (n_samples,) of labels 0 to C-1; or an array
         (n_clusters, n_features) of means. A given start is used once, whatever `n_init`.
@@ -95,8 +98,12 @@ class EGMM(ClusterMixin, BaseEstimator):
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
         1e-9 of each feature's variance within the start's clusters, so that units do not matter.
+    prior : {None, 'default'} or mapping, default=None
+        Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
+        Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
     accelerate : bool, default=True
-        Whether quasi-Newton steps take over where EM crawls. False is the paper's plain EM.
+        Whether quasi-Newton steps take over where EM crawls (models 'EEE' and 'EEI' without a prior). False is the
+        paper's plain EM.
     random_state : int, RandomState instance or None, default=None
         Seed of the named starts.
     engine : {'auto', 'numpy', 'numba'}, default='auto'
@@ -117,12 +124,12 @@ class EGMM(ClusterMixin, BaseEstimator):
         Mixing probability of each focal set.
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
-    covariances_ : ndarray of shape (n_features, n_features)
-        The covariance the densities used, ridge included.
+    covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
+        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE).
     focal_means_ : ndarray of shape (n_focal, n_features)
         Mean of each focal set's Gaussian.
-    focal_covariances_ : ndarray of shape (n_features, n_features)
-        Covariance of the focal sets' Gaussians.
+    focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
+        Covariances of the focal sets' Gaussians.
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
@@ -194,6 +201,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int = 1000,
         reg_covar: float | Literal["auto"] = "auto",
+        prior: str | Mapping[str, Any] | None = None,
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -210,6 +218,7 @@ class EGMM(ClusterMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.reg_covar = reg_covar
+        self.prior = prior
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -314,7 +323,6 @@ class EGMM(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_integer("n_clusters", self.n_clusters, 1)
-        check_choice("covariance", self.covariance, COVARIANCES)
         check_integer("n_init", self.n_init, 1)
         check_real("tol", self.tol, 0.0)
         check_integer("max_iter", self.max_iter, 1)
@@ -327,8 +335,10 @@ class EGMM(ClusterMixin, BaseEstimator):
             check_real("reg_covar", self.reg_covar, 0.0)
 
     def _options(self, rows: RowSource, total: Moments) -> Options:
+        covariance = resolve_covariance(self.covariance, rows.shape[1])
         return Options(
-            covariance=self.covariance,
+            covariance=covariance,
+            prior=make_prior(self.prior, total, self.n_clusters, covariance),
             init=self._start(rows, total),
             n_init=self.n_init,
             tol=self.tol,
@@ -389,9 +399,9 @@ class EGMM(ClusterMixin, BaseEstimator):
         self.covariances_ = params.covariances
         self.focal_means_ = focal_means + centre
         self.focal_covariances_ = focal_covariances
-        self.n_parameters_ = (
-            len(shares) - 1 + params.means.size + n_covariance_parameters(self.covariance, *params.means.shape)
-        )
+        covariance = resolve_covariance(self.covariance, params.means.shape[1])
+        n_own = n_covariance_parameters(covariance, *params.means.shape)
+        self.n_parameters_ = len(shares) - 1 + params.means.size + n_own
 
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
         self.log_likelihood_ = log_likelihood
@@ -629,4 +639,6 @@ class EGMM(ClusterMixin, BaseEstimator):
 
 def _plain(value: Any) -> Any:
     """A value as JSON holds it; floats keep every digit."""
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

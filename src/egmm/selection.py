@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from egmm._checks import check_choice, check_integer
 from egmm._progress import Progress
+from egmm.em.covariance import MODELS
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows.threads import available_cores
@@ -147,7 +148,7 @@ def select_model(
     n_clusters : iterable of int, default=range(2, 9)
         Numbers of clusters to try.
     covariance : str or iterable of str, default=('EEE',)
-        Covariance models to try.
+        Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
         What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -178,7 +179,7 @@ def select_model(
     """
     check_choice("criterion", criterion, CRITERIA)
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    models = [covariance] if isinstance(covariance, str) else list(covariance)
+    models = _models(covariance, X)
     if not counts or not models:
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
     random = check_random_state(random_state)
@@ -190,6 +191,14 @@ def select_model(
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     return Selection(candidates, criterion)
+
+
+def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
+    if not isinstance(covariance, str):
+        return list(covariance)
+    if covariance != "all":
+        return [covariance]
+    return ["E", "V"] if np.shape(X)[1] == 1 else list(MODELS)
 
 
 def _run(jobs: list[tuple[Any, Any, Any]], n_jobs: int) -> Iterator[Candidate]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from egmm._files import replacing
 from egmm.em.accelerate import QuasiNewton
-from egmm.em.loop import ACCELERATED, Ascent
+from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components
 from egmm.em.problem import Point, Problem
 from egmm.em.statistics import Statistics
@@ -112,7 +112,6 @@ def unpack_ascent(arrays: Arrays, problem: Problem, tol: float, accelerate: bool
     """The ascent that was packed, on the same problem."""
     point = _unpack_point(_part(arrays, "point"), problem)
     n_iter, n_passes, converged = (int(count) for count in arrays["counts"])
-    accelerate = accelerate and problem.covariance in ACCELERATED
     ascent = Ascent(problem, point, tol, accelerate, arrays["history"].tolist(), n_iter, bool(converged), n_passes)
     at = 0
     while _part(arrays, f"trail{at}"):

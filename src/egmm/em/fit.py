@@ -11,7 +11,6 @@ from scipy.linalg import eigvalsh
 
 from egmm._checks import FloatArray, IntArray
 from egmm._progress import Progress
-from egmm.em import start
 from egmm.em.checkpoint import (
     STEPS_BETWEEN,
     Arrays,
@@ -25,7 +24,18 @@ from egmm.em.checkpoint import (
 from egmm.em.covariance import SHARED
 from egmm.em.loop import Ascent
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.prior import Prior
 from egmm.em.problem import Problem
+from egmm.em.start import (
+    Groups,
+    automatic_ridge,
+    draw_sample,
+    group_statistics,
+    groups_by_means,
+    kmeans_labels,
+    random_labels,
+    start_parameters,
+)
 from egmm.em.statistics import Moments
 from egmm.rows.source import RowSource
 
@@ -53,6 +63,7 @@ class Options:
     engine: str
     verbose: bool
     random: np.random.RandomState
+    prior: Prior | None = None
     checkpoint: Path | None = None
 
 
@@ -101,7 +112,7 @@ class _Fitting:
         n_starts = self.options.n_init if isinstance(self.options.init, str) else 1
         failure: NotPositiveDefiniteError | None = None
         with Progress("EGMM", self.options.max_iter, enabled=self.options.verbose) as progress:
-            for number, start in enumerate(start_points(self.rows, self.moments, self.shares, self.options)):
+            for number, start in enumerate(start_points(self.rows, self.moments, self.shares.shape[1], self.options)):
                 if self.resumed is not None and number < self.resumed.start:
                     continue
                 note = f"start {number + 1}/{n_starts}" if n_starts > 1 else ""
@@ -119,13 +130,10 @@ class _Fitting:
             self.checkpoint.remove()
         return self.best
 
-    def _ascend(self, number: int, start: Parameters, report: Callable[[Ascent], None]) -> Fit:
+    def _ascend(self, number: int, start: Groups | Parameters, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
         options = self.options
-        ridge = _ridge(options.reg_covar, start, self.moments)
-        first = start
-        if not isinstance(options.init, Parameters):
-            first = start._replace(covariances=start.covariances + np.diag(ridge))
+        ridge, first = self._first(start)
         n_iter = 0
         try:
             if self.resumed is not None and number == self.resumed.start:
@@ -150,8 +158,25 @@ class _Fitting:
             ) from None
         return Fit(ascent, is_degenerate(ascent, first), interrupted=False)
 
+    def _first(self, start: Groups | Parameters) -> tuple[FloatArray, Parameters]:
+        """Ridge and parameters to begin with."""
+        options, dim = self.options, len(self.moments.centre)
+        if isinstance(start, Parameters):
+            average = start.covariances.reshape(-1, dim, dim).mean(axis=0)
+        else:
+            average = start.average_covariance()[1]
+        if isinstance(options.reg_covar, str):
+            ridge = automatic_ridge(np.diag(average), self.moments)
+        else:
+            ridge = np.full(dim, float(options.reg_covar))
+        if isinstance(start, Parameters):
+            return ridge, start
+        args = (self.moments, len(self.shares), options.covariance, ridge, options.prior)
+        return ridge, start_parameters(start, *args)
+
     def _problem(self, ridge: FloatArray) -> Problem:
-        return Problem(self.rows, self.moments, self.shares, self.options.covariance, ridge, self.engine)
+        options = self.options
+        return Problem(self.rows, self.moments, self.shares, options.covariance, ridge, self.engine, options.prior)
 
     def _after_step(self, number: int, report: Callable[[Ascent], None], ascent: Ascent) -> None:
         report(ascent)
@@ -172,29 +197,27 @@ class _Fitting:
         return unpack_ascent(arrays, self._problem(arrays["ridge"]), tol, self.options.accelerate)
 
 
-def start_points(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Iterator[Parameters]:
+def start_points(rows: RowSource, moments: Moments, n_clusters: int, options: Options) -> Iterator[Groups | Parameters]:
     """Yield the starts: one per `n_init` for named starts, else the given one."""
-    n_focal, n_clusters = shares.shape
+    centre = moments.centre
     if isinstance(options.init, Parameters):
         yield options.init
-        return
-    finish = partial(start.start_parameters, n_focal=n_focal, covariance=options.covariance)
-    if isinstance(options.init, str):
-        sample = start.draw_sample(rows, int(options.random.randint(2**31)))
+    elif isinstance(options.init, str):
+        sample = draw_sample(rows, int(options.random.randint(2**31)))
         if len(sample.rows) < n_clusters:
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
             )
-        label = start.kmeans_labels if options.init == "kmeans" else start.random_labels
+        label = kmeans_labels if options.init == "kmeans" else random_labels
         for _ in range(options.n_init):
             labels = label(sample, n_clusters, options.random)
-            yield finish(start.group_statistics(*sample, labels, moments.centre, n_clusters), means=None)
+            yield Groups(group_statistics(*sample, labels, centre, n_clusters))
     elif options.init.ndim == 1:
-        group = partial(start.group_statistics, centre=moments.centre, n_clusters=n_clusters)
-        yield finish(rows.reduce(group, options.init), means=None)
+        group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
+        yield Groups(rows.reduce(group, options.init))
     else:
-        means = options.init - moments.centre
-        yield finish(rows.reduce(partial(start.groups_by_means, centre=moments.centre, means=means)), means=means)
+        means = options.init - centre
+        yield Groups(rows.reduce(partial(groups_by_means, centre=centre, means=means)), means)
 
 
 def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
@@ -219,14 +242,9 @@ def _better(best: Fit | None, fit: Fit) -> Fit:
 def _checkpoint(moments: Moments, shares: FloatArray, options: Options) -> Checkpoint | None:
     if options.checkpoint is None:
         return None
+    prior = () if options.prior is None else tuple(options.prior)
     settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.init)
-    return Checkpoint(options.checkpoint, [*moments, shares, *settings])
-
-
-def _ridge(reg_covar: float | str, params: Parameters, moments: Moments) -> FloatArray:
-    if isinstance(reg_covar, str):
-        return start.automatic_ridge(params, moments)
-    return np.full(len(moments.centre), float(reg_covar))
+    return Checkpoint(options.checkpoint, [*moments, shares, *settings, *prior])
 
 
 def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:

@@ -9,9 +9,6 @@ from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Point, Problem
 
-ACCELERATED = ("EEE", "EEI")
-"""Covariance models with quasi-Newton coordinates."""
-
 TRAIL = 8
 """EM steps before quasi-Newton may take over; their gradients are its first curvature."""
 
@@ -48,7 +45,6 @@ class Ascent:
     def from_start(cls, problem: Problem, start: Parameters, *, tol: float, accelerate: bool) -> "Ascent":
         """Evaluate the start."""
         point = problem.evaluate(start)
-        accelerate = accelerate and problem.covariance in ACCELERATED
         return cls(problem, point, tol, accelerate, [point.log_likelihood], trail=[point])
 
     def run(self, max_iter: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
@@ -73,7 +69,7 @@ class Ascent:
         left, rate = _aitken([point.objective for point in self.trail])
         self.converged = left < self.tol
         crawls = gain < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
-        if crawls and len(self.trail) > TRAIL:
+        if crawls and self.problem.can_leap and len(self.trail) > TRAIL:
             self.newton = QuasiNewton.from_trail(self.problem, self.trail)
 
     def _newton_step(self, newton: QuasiNewton) -> None:

@@ -9,9 +9,12 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from egmm._checks import FloatArray, IntArray
+from egmm.em.covariance import is_diagonal
 from egmm.em.estep import cluster_scatters
-from egmm.em.mstep import shared_covariance
+from egmm.em.mstep import start_from_groups
+from egmm.em.natural import scatters_about
 from egmm.em.parameters import Parameters
+from egmm.em.prior import Prior
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import RowSource
 
@@ -107,28 +110,50 @@ def groups_by_means(
     return group_statistics(X, sample_weight, nearest_labels(X, means + centre), centre, len(means))
 
 
-def start_parameters(groups: Statistics, means: FloatArray | None, n_focal: int, covariance: str) -> Parameters:
-    """Means of the groups (or given ones), equal weights, and the unweighted mean of the groups' covariances."""
-    counts, sums, scatters = groups.set_counts, groups.cluster_sums, groups.cluster_scatters
-    assert scatters is not None
-    if means is None:
-        if counts.min() <= 0:
-            raise ValueError(f"the start leaves cluster {int(counts.argmin())} without rows; give every cluster some.")
-        means = sums / counts[:, None]
-    cross = means[:, :, None] * sums[:, None, :]
-    about = scatters - cross - np.swapaxes(cross, 1, 2) + counts[:, None, None] * means[:, :, None] * means[:, None, :]
-    # The authors' divisor n_k - 1; a group lighter than 2 (one row, fractional weights) is divided by half its weight.
-    divisors = np.maximum(counts - 1.0, np.maximum(counts, np.finfo(float).tiny) / 2.0)
-    average = (about / divisors[:, None, None]).mean(axis=0)
-    return Parameters(np.full(n_focal, 1.0 / n_focal), means, shared_covariance(average, covariance))
+class Groups(NamedTuple):
+    """Hard groups of rows to start from, and means if they are given."""
+
+    statistics: Statistics
+    """Counts (C,), sums and full scatters of the groups."""
+    means: FloatArray | None = None
+    """(C, D) relative to the centre; None means the groups' own."""
+
+    def average_covariance(self) -> tuple[FloatArray, FloatArray]:
+        """Means, and the unweighted mean of the groups' sample covariances about them: the authors' start."""
+        counts, sums, scatters, _ = self.statistics
+        assert scatters is not None
+        means = self.means
+        if means is None:
+            if counts.min() <= 0:
+                raise ValueError(
+                    f"the start leaves cluster {int(counts.argmin())} without rows; give every cluster some."
+                )
+            means = sums / counts[:, None]
+        about = scatters_about(scatters, sums, counts, means)
+        # Divisor n_k - 1; a group lighter than 2 (one row, fractional weights) is divided by half its weight.
+        divisors = np.maximum(counts - 1.0, np.maximum(counts, np.finfo(float).tiny) / 2.0)
+        return means, (about / divisors[:, None, None]).mean(axis=0)
 
 
-def automatic_ridge(params: Parameters, moments: Moments) -> FloatArray:
-    """1e-9 of the start's variance within clusters, at least 1e-12 of the whole variance, per feature.
+def start_parameters(
+    groups: Groups, moments: Moments, n_focal: int, covariance: str, ridge: FloatArray, prior: Prior | None
+) -> Parameters:
+    """Parameters to start from: the authors' for EEE, else the model's own M-step on the groups."""
+    if covariance == "EEE":
+        means, average = groups.average_covariance()
+        return Parameters(np.full(n_focal, 1.0 / n_focal), means, 0.5 * (average + average.T) + np.diag(ridge))
+    statistics = groups.statistics
+    if is_diagonal(covariance) and statistics.cluster_scatters is not None:
+        diagonals = np.einsum("kdd->kd", statistics.cluster_scatters)
+        statistics = statistics._replace(cluster_scatters=diagonals)
+    return start_from_groups(statistics, moments, n_focal, covariance, ridge, prior, groups.means)
+
+
+def automatic_ridge(within: FloatArray, moments: Moments) -> FloatArray:
+    """1e-9 of the start's variances `within` clusters, at least 1e-12 of the whole variance, per feature.
 
     A constant feature has neither; any variance serves it, because it tells no cluster from another.
     """
-    within = np.diag(params.covariances)
     whole = np.diag(moments.scatter) / moments.weight
     ridge = np.maximum(1e-9 * within, 1e-12 * whole)
     return np.where(ridge > 0, ridge, 1e-9)
