@@ -11,7 +11,7 @@ from egmm.em.mstep import cluster_means, expected_terms, m_step
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import Statistics, moments
 from egmm.em.tangent import project
-from em.covariance_cases import random_scatters, solve
+from em.covariance_cases import group_statistics, random_scatters, solve
 from em.oracles_covariance import belongs, focal_gaussian, q_value, statistics
 
 OWN = [model for model in MODELS if model not in SHARED]
@@ -206,3 +206,21 @@ def test_one_covariance_is_the_paper_s_mixture(rng):
     point = natural.evaluate(case.expected, case.point.means, equal[None], "VVV")
     shared = cluster_means(case.statistics, case.shares, case.params.means)
     np.testing.assert_allclose(point.means[0], shared, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", OWN)
+def test_without_mass_on_meta_clusters_one_step_is_the_classical_one(rng, model):
+    case = Case(rng, model)
+    labels = rng.integers(4, size=60)
+    rows = group_statistics(case.X, labels, 4, is_diagonal(model))
+    singles = np.array([case.focal.index_of({k}) for k in range(4)])
+    counts = np.zeros(len(case.sets))
+    counts[singles] = rows.set_counts
+    total, ridge = moments(case.X, None), np.zeros(3)
+    classical = m_step(rows, total, np.eye(4), case.params, model, ridge)
+    # Smaller than the solution: no variance shrinks, which is where a step is not linear in them.
+    start = classical._replace(covariances=0.2 * classical.covariances)
+    step = m_step(rows._replace(set_counts=counts), total, case.shares, start, model, ridge)
+    again = m_step(rows, total, np.eye(4), start, model, ridge)
+    np.testing.assert_allclose(step.means, again.means, atol=1e-9)
+    np.testing.assert_allclose(step.covariances, again.covariances, atol=1e-8)
