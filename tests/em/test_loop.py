@@ -1,0 +1,246 @@
+"""The EM loop: never downhill, the authors' stopping rule, and far fewer passes with acceleration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+
+import oracles
+from egmm.datasets import make_blobs_with_overlap, make_four_class, make_two_class
+from egmm.em.accelerate import QuasiNewton
+from egmm.em.loop import Ascent
+from em.problems import problem_of, start_of
+
+
+@pytest.fixture
+def blobs(rng):
+    X = np.concatenate([rng.normal(m, 1, (60, 2)) for m in (0, 2, 4)])
+    return X, np.repeat([0, 1, 2], 60)
+
+
+def ascend(problem, labels, *, tol=1e-6, accelerate=True, max_iter=3000):
+    """An ascent with the objective after each step: a list of (passes, objective)."""
+    ascent = Ascent.from_start(problem, start_of(problem, labels), tol=tol, accelerate=accelerate)
+    trace = [(1, ascent.point.objective)]
+    ascent.run(max_iter, lambda now: trace.append((now.n_passes, now.point.objective)))
+    return ascent, np.array(trace)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("covariance", ["EEE", "EEI", "EII"])
+@pytest.mark.parametrize("family", ["full", "singletons"])
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_the_objective_never_falls(backend, blobs, accelerate, covariance, family, ridge) -> None:
+    X, labels = blobs
+    problem = problem_of(X, family, 3, covariance, ridge, backend)
+    ascent, trace = ascend(problem, labels, accelerate=accelerate, tol=1e-5 if accelerate else -1.0, max_iter=300)
+    objective = trace[:, 1]
+    assert np.diff(objective).min() >= -1e-12 * np.abs(objective).max()
+    if ridge == 0:
+        np.testing.assert_array_equal(objective[: len(ascent.history)], ascent.history)
+
+
+def test_with_a_ridge_the_likelihood_itself_may_fall(blobs) -> None:
+    X, labels = blobs
+    ascent, trace = ascend(problem_of(X, "full", 3, ridge=0.5), labels, accelerate=False, tol=-1.0, max_iter=100)
+    assert np.diff(ascent.history).min() < 0
+    assert np.diff(trace[:, 1]).min() >= 0
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.01, 0.5])
+@pytest.mark.parametrize("family", ["full", "pairs", "singletons"])
+def test_plain_em_is_the_authors_iteration(backend, blobs, ridge, family) -> None:
+    X, labels = blobs[0][::6], blobs[1][::6]
+    want, history = oracles.plain_em(X, labels, oracles.family(family, 3), ridge, tol=0.02)
+    problem = problem_of(X, family, 3, ridge=ridge, engine=backend)
+    ascent, _ = ascend(problem, labels, accelerate=False, tol=0.02)
+    assert ascent.converged
+    assert ascent.n_iter == len(history) - 1
+    np.testing.assert_allclose(ascent.history, history, rtol=1e-11)
+    np.testing.assert_allclose(ascent.point.params.weights, want.weights, atol=1e-11)
+    np.testing.assert_allclose(ascent.point.params.means + problem.moments.centre, want.means, atol=1e-9)
+    np.testing.assert_allclose(ascent.point.params.covariances, want.covariances, atol=1e-10)
+
+
+def test_plain_em_also_stops_when_the_likelihood_falls(blobs) -> None:
+    X, labels = blobs
+    ascent, trace = ascend(problem_of(X, "full", 3, ridge=0.5), labels, accelerate=False, tol=0.0)
+    assert ascent.converged
+    gains = np.diff(ascent.history)
+    assert gains[-1] < 0
+    assert gains[:-1].min() >= 0
+    assert len(trace) == len(ascent.history) == ascent.n_iter + 1
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_steps_and_passes_are_counted(monkeypatch, blobs, accelerate) -> None:
+    X, labels = blobs
+    problem = problem_of(X)
+    calls = []
+    evaluate = type(problem).evaluate
+    monkeypatch.setattr(type(problem), "evaluate", lambda self, params: calls.append(1) or evaluate(self, params))
+    ascent, trace = ascend(problem, labels, accelerate=accelerate, tol=1e-4)
+    assert ascent.n_passes == len(calls)
+    assert ascent.n_iter == len(ascent.history) - 1
+    assert len(trace) in {ascent.n_iter + 1, ascent.n_iter + 2}
+    if not accelerate:
+        assert ascent.n_passes == ascent.n_iter + 1
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("max_iter", [1, 5, 20])
+def test_no_more_steps_than_allowed(blobs, accelerate, max_iter) -> None:
+    X, labels = blobs
+    ascent, _ = ascend(problem_of(X), labels, accelerate=accelerate, tol=1e-12, max_iter=max_iter)
+    assert ascent.n_iter == max_iter
+    assert not ascent.converged
+
+
+def test_spherical_covariances_are_left_to_em(blobs) -> None:
+    X, labels = blobs
+    problem = problem_of(X, covariance="EII")
+    plain, fast = (ascend(problem, labels, accelerate=a, tol=1e-3)[0] for a in (False, True))
+    assert plain.history == fast.history
+
+
+# Acceleration ---------------------------------------------------------------------------------------------------
+
+
+def kmeans_labels(X, n_clusters):
+    return KMeans(n_clusters, n_init=1, random_state=0).fit_predict(X)
+
+
+def example(name, request):
+    """Standardised rows, number of clusters and family of a named example."""
+    if name in SIMULATED:
+        make, n_clusters, family = SIMULATED[name]
+        return scale(make(random_state=0)[0]), n_clusters, family
+    if name in SHIPPED:
+        return scale(SHIPPED[name](return_X_y=True)[0]), 3, "full"
+    return scale(request.getfixturevalue("uci")(name).X), *REAL[name]
+
+
+SIMULATED = {
+    "two-class": (make_two_class, 2, "pairs"),
+    "four-class": (make_four_class, 4, "pairs"),
+    "four-class full": (make_four_class, 4, "full"),
+    "blobs": (make_blobs_with_overlap, 3, "full"),
+}
+SHIPPED = {"iris": load_iris, "wine": load_wine}
+REAL = {
+    "seeds": (3, "full"),
+    "newthyroid": (3, "full"),
+    "knowledge": (4, "full"),
+    "ecoli": (8, "pairs"),
+    "vehicle": (4, "full"),
+    "magic": (2, "full"),
+}
+
+
+def passes_to(trace, level) -> int:
+    """Passes until the objective is first at `level`; more than all where it never is."""
+    reached = trace[:, 1] >= level
+    return int(trace[reached.argmax(), 0]) if reached.any() else int(trace[-1, 0]) + 1
+
+
+# Least ratio of plain EM's passes to ours until the total log-likelihood is within 1e-4 of its end.
+RATIOS = dict.fromkeys([*SIMULATED, *SHIPPED, *REAL], 1 / 1.2) | {
+    "two-class": 10,
+    "four-class": 10,
+    "four-class full": 10,
+}
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_acceleration_saves_passes(request, name) -> None:
+    X, n_clusters, family = example(name, request)
+    problem = problem_of(X, family, n_clusters)
+    labels = kmeans_labels(X, n_clusters)
+    fast, trace = ascend(problem, labels, tol=1e-8)
+    assert fast.converged
+    level = trace[-1, 1] - 1e-4
+    ours = passes_to(trace, level)
+    # As far as plain EM may go without refuting the ratio.
+    allowed = int(RATIOS[name] * ours) - 1
+    _, plain = ascend(problem, labels, accelerate=False, tol=-np.inf, max_iter=allowed)
+    assert passes_to(plain, level) >= RATIOS[name] * ours
+
+
+@pytest.mark.parametrize("name", RATIOS)
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+def test_what_is_left_when_it_stops_is_little(request, name, tol) -> None:
+    X, n_clusters, family = example(name, request)
+    problem = problem_of(X, family, n_clusters)
+    labels = kmeans_labels(X, n_clusters)
+    end = ascend(problem, labels, tol=1e-9)[0].point.objective
+    left, left_by_em = (
+        end - ascend(problem, labels, tol=tol, accelerate=accelerate)[0].point.objective for accelerate in (True, False)
+    )
+    # What is left is predicted, and where some weight falls slowly to zero there is more; but never more than where
+    # plain EM stops, which asks its last gain alone and may be a hundred tolerances short.
+    assert left <= max(3 * tol, left_by_em)
+
+
+def test_plain_em_stops_short_where_it_crawls(crawling) -> None:
+    end, fast, plain = (
+        ascend(*crawling, tol=tol, accelerate=accelerate)[0].point.objective
+        for tol, accelerate in [(1e-9, True), (1e-3, True), (1e-3, False)]
+    )
+    assert end - plain > 0.05
+    assert end - fast < 0.005
+
+
+@pytest.fixture
+def crawling():
+    X, labels = make_two_class(random_state=0)
+    return problem_of(X, "pairs", 2), labels
+
+
+def test_steps_that_fail_lead_back_to_em(monkeypatch, crawling) -> None:
+    problem, labels = crawling
+    end = ascend(problem, labels, tol=1e-9)[0].point.objective
+    propose = QuasiNewton.propose
+    calls = itertools.count()
+
+    def sometimes_downhill(self):
+        step, slope = propose(self)
+        return (-50 * step, slope) if next(calls) % 3 == 1 else (step, slope)
+
+    monkeypatch.setattr(QuasiNewton, "propose", sometimes_downhill)
+    ascent, trace = ascend(problem, labels, tol=1e-7)
+    assert np.diff(trace[:, 1]).min() >= 0
+    assert ascent.n_passes > ascent.n_iter + 1
+    assert ascent.point.objective == pytest.approx(end, abs=1e-4)
+
+
+def test_a_direction_that_is_not_uphill_leads_back_to_em(monkeypatch, crawling) -> None:
+    problem, labels = crawling
+    propose = QuasiNewton.propose
+    monkeypatch.setattr(QuasiNewton, "propose", lambda self: (propose(self)[0], float("nan")))
+    ascent, _ = ascend(problem, labels, tol=1e-12, max_iter=60)
+    plain, _ = ascend(problem, labels, tol=-np.inf, accelerate=False, max_iter=60)
+    np.testing.assert_allclose(ascent.history, plain.history, rtol=1e-13)
+
+
+def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
+    problem, labels = crawling
+    attempts, started = [], []
+    attempt = Ascent._try
+
+    def out_of_bounds_at_first(self, params):
+        attempts.append(params)
+        started.append(self.point.params)
+        if len(attempts) == 1:
+            params = params._replace(covariances=-params.covariances)
+        return attempt(self, params)
+
+    monkeypatch.setattr(Ascent, "_try", out_of_bounds_at_first)
+    ascent, trace = ascend(problem, labels, tol=1e-9)
+    assert started[0] is started[1]
+    steps = [params.means - started[0].means for params in attempts[:2]]
+    np.testing.assert_allclose(steps[1], 0.1 * steps[0], rtol=1e-9)
+    assert np.diff(trace[:, 1]).min() >= 0
+    assert ascent.converged
