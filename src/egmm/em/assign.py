@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import entr
 
 from egmm._checks import FloatArray, IntArray
+from egmm.belief.decisions import first_best
 from egmm.em import estep, estep_numba
 from egmm.em.parameters import Components
 
@@ -22,7 +23,7 @@ def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Compon
 
 def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
     """Column of the heaviest focal set, (n,)."""
-    return np.asarray(masses(X, sample_weight, model, engine).argmax(axis=1), dtype=np.int64)
+    return first_best(masses(X, sample_weight, model, engine))
 
 
 def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:
@@ -32,7 +33,7 @@ def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Component
 
 def labels(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
     """Cluster of largest pignistic probability, (n,)."""
-    return np.asarray(pignistics(X, sample_weight, model, engine).argmax(axis=1), dtype=np.int64)
+    return first_best(pignistics(X, sample_weight, model, engine))
 
 
 def squared_distances(
