@@ -34,6 +34,9 @@ CONJUGATE_TOL = 0.03
 MAX_HALVINGS = 20
 """Then the covariances stay, which raises Q no further than the means do."""
 
+DETERMINED = 1e-12
+"""Share of the weight on a cluster's mean that must be its own, lest the mean keep its place."""
+
 SLACK = 1e-13
 """Rounding allowed for when two values of Q are compared, as a share of N times D."""
 
@@ -69,14 +72,12 @@ class Point(NamedTuple):
     """(B, C, q, q) U_k with P_k = U_k U_k'."""
     variances: FloatArray
     """(C, D) along the axes of the whitening, where the model has axes."""
-    set_factors: FloatArray
-    """(B, M, q, q) F_j with F_j F_j' the focal covariance."""
     set_means: FloatArray
     """(B, M, q)."""
-    design: FloatArray
-    """(B, M q, C q) what whitened cluster means do to whitened focal means, weighted by the root of n_j."""
+    set_covariances: FloatArray
+    """(B, M, q, q)."""
     inverse_gram: FloatArray
-    """(B, C q, C q) of `design`."""
+    """(B, C q, C q) inverse of minus the second derivative of Q in the whitened natural means U_k^-1 h_k."""
 
 
 def raise_q(
@@ -104,14 +105,13 @@ def evaluate(expected: Expected, start: FloatArray, covariances: FloatArray, cov
     shares, counts = expected.shares, expected.set_counts
     whitening, variances, covariances = _whiten(covariances, covariance)
     precisions = whitening @ _t(whitening)
-    set_factors, log_roots = precision_factors(_mix(shares, precisions))
-    overlaps = _t(set_factors)[:, :, None] @ whitening[:, None]
-    design = _design(overlaps, np.sqrt(counts)[:, None] * shares)
-    means, natural, inverse_gram = _best_means(expected, start, whitening, covariances, design, covariance)
-    set_covariances = set_factors @ _t(set_factors)
-    set_means = _apply(set_covariances, shares @ natural)
+    set_covariances, log_dets = _inverse(_mix(shares, precisions))
+    gram = _gram(expected, whitening, set_covariances)
+    inverse_gram = _inverse_gram(gram, start.shape[1])
+    natural = _best_natural_means(expected, start, whitening, gram, inverse_gram, covariance)
+    means, set_means = _apply(covariances, natural), _apply(set_covariances, shares @ natural)
 
-    memberships, log_det_memberships = counts[:, None] * shares, expected.log_det_counts[:, None] * shares
+    memberships = counts[:, None] * shares
     scatters = scatters_about(
         expected.cluster_scatters,
         expected.cluster_sums,
@@ -119,24 +119,23 @@ def evaluate(expected: Expected, start: FloatArray, covariances: FloatArray, cov
         _from_vector_blocks(covariance, means),
     )
     scatters = _blocks(covariance, scatters)
-    offsets = (means[:, None] - set_means[:, :, None]) * np.sqrt(memberships)[None, :, :, None]
-    offsets = np.moveaxis(offsets, 1, -1)
     # sum_k r_k mu_k' P_k mu_k - sum_j n_j a_j' Pbar_j a_j, written about the focal means so that nothing cancels
-    spread = float(((_t(whitening) @ offsets) ** 2).sum())
-    q = 0.5 * (spread - float((precisions * scatters).sum())) - float((log_roots @ expected.log_det_counts).sum())
-    expected_moments = _mix(log_det_memberships.T, set_covariances) + offsets @ _t(offsets)
-    influence = np.einsum("bjkde,bjkde->jk", overlaps, overlaps) / (overlaps.shape[0] * overlaps.shape[-1])
+    offsets = (means[:, :, None] - set_means[:, None]) * np.sqrt(memberships).T[:, :, None]
+    spread = float(((offsets @ whitening) ** 2).sum())
+    q = 0.5 * (spread - float((precisions * scatters).sum()) + float((log_dets @ expected.log_det_counts).sum()))
+    within = _mix((expected.log_det_counts[:, None] * shares).T, set_covariances)
+    residuals = scatters - within - _t(offsets) @ offsets
+    shared_out = np.einsum("bkde,bkde->k", within, precisions) / start[:, 0].size
     return Point(
         covariances,
         means,
         q,
-        _symmetric(scatters - expected_moments),
-        (log_det_memberships * influence).sum(axis=0),
+        _symmetric(residuals),
+        shared_out,
         whitening,
         variances,
-        set_factors,
         set_means,
-        design,
+        set_covariances,
         inverse_gram,
     )
 
@@ -171,20 +170,21 @@ def newton_direction(expected: Expected, point: Point, covariance: str) -> Float
 def curvature(expected: Expected, point: Point, directions: FloatArray) -> FloatArray:
     r"""Minus the second derivative of Q along whitened directions, the means following; (B, C, q, q).
 
-    For set j with mean :math:`a_j`, the information is :math:`l_j \lVert Y \rVert^2 / 2 + n_j \lVert y \rVert^2` with
-    :math:`Y = F_j^\top \dot{\bar P}_j F_j` and :math:`y = F_j^\top (\dot{\bar h}_j - \dot{\bar P}_j a_j)`.
+    For set j with mean :math:`a_j` and covariance :math:`\bar\Sigma_j` the information is
+    :math:`l_j \operatorname{tr} (\dot{\bar P}_j \bar\Sigma_j)^2 / 2 + n_j y_j^\top \bar\Sigma_j y_j` with
+    :math:`y_j = \dot{\bar h}_j - \dot{\bar P}_j a_j`.
     """
-    factors, roots = point.set_factors, np.sqrt(expected.set_counts)[:, None]
+    shares, set_covariances = expected.shares, point.set_covariances
     changes = point.whitening @ directions @ _t(point.whitening)
-    set_changes = _mix(expected.shares, changes)
-    shifts = expected.shares @ _apply(changes, point.means) - _apply(set_changes, point.set_means)
-    whitened = (roots * _apply(_t(factors), shifts)).reshape(len(factors), -1, 1)
-    whitened = whitened - point.design @ (point.inverse_gram @ (_t(point.design) @ whitened))
-    pulls = roots * _apply(factors, whitened.reshape(shifts.shape))
-    set_covariances = factors @ _t(factors)
+    set_changes = _mix(shares, changes)
+    shifts = shares @ _apply(changes, point.means) - _apply(set_changes, point.set_means)
+    pulls = shares.T @ (expected.set_counts[:, None] * _apply(set_covariances, shifts))
+    answer = _apply(point.inverse_gram, _apply(_t(point.whitening), pulls).reshape(len(pulls), -1))
+    shifts = shifts - shares @ _apply(point.whitening, answer.reshape(pulls.shape))
+    pulls = expected.set_counts[:, None] * _apply(set_covariances, shifts)
     spreads = 0.5 * expected.log_det_counts[:, None, None] * (set_covariances @ set_changes @ set_covariances)
     images = spreads - _symmetric(pulls[..., :, None] * point.set_means[..., None, :])
-    return np.asarray(_t(point.whitening) @ _mix(expected.shares.T, images) @ point.whitening)
+    return np.asarray(_t(point.whitening) @ _mix(shares.T, images) @ point.whitening)
 
 
 def _move(expected: Expected, here: Point, colouring: FloatArray, changes: FloatArray, covariance: str) -> Point | None:
@@ -220,39 +220,51 @@ def _whiten(covariances: FloatArray, covariance: str) -> tuple[FloatArray, Float
     return (axes / roots)[None], variances, (colouring @ _t(colouring))[None]
 
 
-def _design(overlaps: FloatArray, weights: FloatArray) -> FloatArray:
-    blocks, sets, clusters, size, _ = overlaps.shape
-    weighted = overlaps * weights[:, :, None, None]
-    return weighted.transpose(0, 1, 3, 2, 4).reshape(blocks, sets * size, clusters * size)
+def _inverse(precisions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Inverses and log-determinants of the focal precisions."""
+    try:
+        roots = np.diagonal(np.linalg.cholesky(precisions), axis1=-2, axis2=-1)
+        return _symmetric(np.asarray(np.linalg.inv(precisions))), 2 * np.log(roots).sum(axis=-1)
+    except np.linalg.LinAlgError:
+        raise NotPositiveDefiniteError("the average precision of some focal set is singular") from None
 
 
-def _best_means(
-    expected: Expected,
-    start: FloatArray,
-    whitening: FloatArray,
-    covariances: FloatArray,
-    design: FloatArray,
-    covariance: str,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Means (B, C, q) that maximise Q for given covariances, their natural form, and the inverse Gram matrix."""
-    gram = _t(design) @ design
-    inverse = _inverse_gram(gram, start.shape[1])
-    whitened = _apply(_t(whitening), start).reshape(len(gram), -1)
-    sums = _apply(_t(whitening), _vector_blocks(covariance, expected.cluster_sums)).reshape(whitened.shape)
-    whitened = whitened + _apply(inverse, sums - _apply(gram, whitened))
-    natural = _apply(whitening, whitened.reshape(start.shape))
-    return _apply(covariances, natural), natural, inverse
+def _gram(expected: Expected, whitening: FloatArray, set_covariances: FloatArray) -> FloatArray:
+    blocks, n_clusters, size, _ = whitening.shape
+    shares = expected.shares
+    pairs = (expected.set_counts[:, None, None] * shares[:, :, None] * shares[:, None, :]).reshape(len(shares), -1)
+    mixed = _mix(pairs.T, set_covariances).reshape(blocks, n_clusters, n_clusters, size, size)
+    whitened = _t(whitening)[:, :, None] @ mixed @ whitening[:, None]
+    return whitened.transpose(0, 1, 3, 2, 4).reshape(blocks, n_clusters * size, n_clusters * size)
 
 
 def _inverse_gram(gram: FloatArray, n_clusters: int) -> FloatArray:
-    diagonal = np.einsum("bii->bi", gram).reshape(len(gram), n_clusters, -1).sum(axis=(0, 2))
-    if diagonal.min() > 1e-12 * diagonal.sum():
+    weights = np.diagonal(gram, axis1=1, axis2=2)
+    clusters = weights.reshape(len(gram), n_clusters, -1).sum(axis=(0, 2))
+    if clusters.min() > DETERMINED * clusters.sum():
         try:
-            return np.asarray(np.linalg.inv(gram))
+            pivots = np.diagonal(np.linalg.cholesky(gram), axis1=1, axis2=2) ** 2
+            if (pivots > DETERMINED * weights).all():
+                return np.asarray(np.linalg.inv(gram))
         except np.linalg.LinAlgError:
             pass
-    warn_no_mass(diagonal)
-    return np.asarray(np.linalg.pinv(gram, hermitian=True))
+    warn_no_mass(clusters)
+    return np.asarray(np.linalg.pinv(gram, DETERMINED, hermitian=True))
+
+
+def _best_natural_means(
+    expected: Expected,
+    start: FloatArray,
+    whitening: FloatArray,
+    gram: FloatArray,
+    inverse_gram: FloatArray,
+    covariance: str,
+) -> FloatArray:
+    """Natural means (B, C, q) that maximise Q for given covariances."""
+    whitened = _apply(_t(whitening), start).reshape(len(gram), -1)
+    sums = _apply(_t(whitening), _vector_blocks(covariance, expected.cluster_sums)).reshape(whitened.shape)
+    whitened = whitened + _apply(inverse_gram, sums - _apply(gram, whitened))
+    return _apply(whitening, whitened.reshape(start.shape))
 
 
 def warn_no_mass(diagonal: FloatArray) -> None:
