@@ -1,0 +1,226 @@
+"""Starts: they see the set of rows, not their order or copies, and are the authors' where labels are given."""
+
+import numpy as np
+import pytest
+
+import oracles
+from egmm.em import start
+from egmm.em.parameters import Parameters
+from egmm.em.start import Sample, draw_sample, group_statistics, groups_by_means, start_parameters
+from egmm.em.statistics import moments
+from egmm.rows.array import ArrayRows
+
+
+def sample_of(X, weight=None, seed=0, **options) -> Sample:
+    with ArrayRows(np.asarray(X), weight) as rows:
+        return draw_sample(rows, seed, **options)
+
+
+def assert_equal(one: Sample, other: Sample, rtol: float = 0) -> None:
+    np.testing.assert_array_equal(one.rows, other.rows)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=rtol)
+
+
+# The weighted set of rows ----------------------------------------------------------------------------------------
+
+
+def test_equal_rows_are_merged_and_sorted() -> None:
+    sample = sample_of([[2.0, 1], [1, 5], [2, 1], [1, -3], [0, 0]], np.array([1.0, 2, 0.5, 1, 0]))
+    np.testing.assert_array_equal(sample.rows, [[1, -3], [1, 5], [2, 1]])
+    np.testing.assert_array_equal(sample.weights, [1, 2, 1.5])
+
+
+def test_zero_has_no_sign() -> None:
+    assert len(sample_of([[0.0, 1.0], [-0.0, 1.0]]).rows) == 1
+
+
+def test_blocks_may_be_empty_of_weight(monkeypatch) -> None:
+    monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", 2)
+    sample = sample_of([[3.0], [1], [4], [1], [5]], np.array([0.0, 0, 1, 2, 3]))
+    assert_equal(sample, Sample(np.array([[1.0], [4], [5]]), np.array([2.0, 1, 3])))
+
+
+def test_few_rows_are_all_taken_in_any_order(rng) -> None:
+    X = rng.normal(size=(300, 3))
+    want = sample_of(X)
+    assert len(want.rows) == 300
+    assert_equal(sample_of(X[rng.permutation(300)]), want)
+
+
+@pytest.mark.parametrize("size", [50, 300, 1000])
+def test_copies_and_weights_are_the_same(rng, size) -> None:
+    X = rng.normal(size=(600, 2))
+    counts = rng.integers(0, 5, 600)
+    weighted = sample_of(X, counts.astype(float), size=size)
+    assert_equal(sample_of(np.repeat(X, counts, axis=0), size=size), weighted)
+    halves = sample_of(np.concatenate([X, X]), np.concatenate([counts, counts]) / 2, size=size)
+    assert_equal(halves, weighted)
+    assert len(weighted.rows) == min(size, (counts > 0).sum())
+
+
+# Many rows -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    return np.random.default_rng(1).normal(size=(70_000, 3))
+
+
+def test_of_many_rows_the_same_are_drawn_in_any_order_blocks_and_copies(rng, many, monkeypatch) -> None:
+    want = sample_of(many)
+    assert len(want.rows) == start.SAMPLE_ROWS
+    assert_equal(sample_of(many[rng.permutation(len(many))]), want)
+    doubled = sample_of(np.concatenate([many, many]), np.full(2 * len(many), 0.5))
+    assert_equal(doubled, want)
+    monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", 5_000)
+    assert_equal(sample_of(many), want)
+
+
+def test_other_seeds_draw_other_rows(many) -> None:
+    one, other = ({*map(tuple, sample_of(many, seed=seed).rows)} for seed in (0, 1))
+    # Two independent draws of 2/7 of the rows share 2/7 of theirs.
+    assert len(one & other) / len(one) == pytest.approx(2 / 7, abs=0.02)
+
+
+def test_the_draw_is_fair(many) -> None:
+    drawn = sample_of(many).rows
+    np.testing.assert_allclose(drawn.mean(axis=0), many.mean(axis=0), atol=5 / np.sqrt(len(drawn)))
+    np.testing.assert_allclose(np.cov(drawn.T), np.cov(many.T), atol=5 * np.sqrt(2 / len(drawn)))
+
+
+@pytest.mark.parametrize(("levels", "columns"), [(256, 1), (40, 2), (2, 3), (1, 1)])
+def test_heavy_ties_leave_nothing_out(levels, columns) -> None:
+    X = np.random.default_rng(2).integers(0, levels, size=(50_000, columns)).astype(float)
+    sample = sample_of(X)
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    np.testing.assert_array_equal(sample.rows, rows)
+    np.testing.assert_array_equal(sample.weights, counts)
+
+
+def test_ties_beside_many_distinct_rows(many) -> None:
+    X = np.concatenate([np.repeat([[0.5, 0.5, 0.5]], 60_000, axis=0), many])
+    sample = sample_of(X)
+    assert len(sample.rows) == start.SAMPLE_ROWS
+    copies = sample.weights[(sample.rows == 0.5).all(axis=1)]
+    assert set(copies) <= {60_000.0}
+
+
+def test_whole_numbers_are_hashed_as_evenly_as_others() -> None:
+    X = np.stack(np.meshgrid(np.arange(300.0), np.arange(300.0)), axis=-1).reshape(-1, 2)
+    drawn = sample_of(X).rows
+    for column in range(2):
+        counts = np.bincount(drawn[:, column].astype(int) // 30, minlength=10)
+        # Ten bins of 2000 expected, five standard deviations.
+        np.testing.assert_allclose(counts, 2000, atol=5 * np.sqrt(2000))
+
+
+# Labels and parameters -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def groups(rng):
+    X = rng.normal(size=(40, 3)) + np.repeat([[0.0], [3.0], [9.0]], [20, 15, 5], axis=0)
+    return X, np.repeat([0, 1, 2], [20, 15, 5])
+
+
+def parameters_of(X, labels, weight=None, means=None, covariance="EEE", n_clusters=3) -> Parameters:
+    total = moments(X, weight)
+    means = None if means is None else means - total.centre
+    statistics = group_statistics(X, weight, labels, total.centre, n_clusters)
+    params = start_parameters(statistics, means, 7, covariance)
+    return params._replace(means=params.means + total.centre)
+
+
+def test_labels_give_the_authors_start(groups) -> None:
+    X, labels = groups
+    want = oracles.start_from_labels(X, labels, oracles.family("full", 3))
+    got = parameters_of(X, labels)
+    np.testing.assert_allclose(got.weights, want.weights)
+    np.testing.assert_allclose(got.means, want.means, rtol=1e-13)
+    np.testing.assert_allclose(got.covariances, want.covariances, rtol=1e-12)
+
+
+def test_a_group_of_one_row_counts_as_zero_covariance(groups) -> None:
+    X, labels = groups
+    labels = np.where(np.arange(40) == 7, 3, labels)
+    got = parameters_of(X, labels, n_clusters=4)
+    want = sum(np.cov(X[labels == k].T) for k in range(3)) / 4
+    np.testing.assert_allclose(got.covariances, want, rtol=1e-12, atol=1e-14)
+
+
+def test_weights_of_rows_are_copies(rng, groups) -> None:
+    X, labels = groups
+    counts = rng.integers(1, 4, 40)
+    weighted = parameters_of(X, labels, counts.astype(float))
+    repeated = parameters_of(np.repeat(X, counts, axis=0), np.repeat(labels, counts))
+    for got, want in zip(weighted, repeated, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-12)
+
+
+def test_given_means_stay_and_the_covariance_is_about_them(groups) -> None:
+    X, labels = groups
+    means = np.array([[0.5, 0, 0], [3, 3, 2], [9, 9, 10]])
+    got = parameters_of(X, labels, means=means)
+    np.testing.assert_allclose(got.means, means, atol=1e-13)
+    spreads = []
+    for k in range(3):
+        offsets = X[labels == k] - means[k]
+        spreads.append(offsets.T @ offsets / (len(offsets) - 1))
+    np.testing.assert_allclose(got.covariances, sum(spreads) / 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_rows_go_to_the_nearest_mean(rng, offset) -> None:
+    X, means = rng.normal(size=(50, 3)) + offset, rng.normal(size=(4, 3)) + offset
+    total = moments(X, None)
+    got = groups_by_means(X, None, total.centre, means - total.centre)
+    near = X - offset
+    nearest = np.argmin([((near - (mean - offset)) ** 2).sum(axis=1) for mean in means], axis=0)
+    np.testing.assert_array_equal(got.set_counts, np.bincount(nearest, minlength=4))
+
+
+def test_an_empty_group_is_named(groups) -> None:
+    X, labels = groups
+    with pytest.raises(ValueError, match="the start leaves cluster 1 without rows; give every cluster some"):
+        parameters_of(X, np.where(labels == 1, 0, labels))
+
+
+@pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels])
+def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) -> None:
+    sample = sample_of(rng.normal(size=(80, 2)), rng.random(80) + 0.1)
+    one, again, other = (label(sample, 5, np.random.RandomState(seed)) for seed in (0, 0, 1))
+    assert set(one) == set(range(5))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_random_means_are_drawn_by_weight(rng) -> None:
+    sample = sample_of(rng.normal(size=(20, 2)), np.where(np.arange(20) < 2, 1e6, 1e-6))
+    heavy = np.flatnonzero(sample.weights > 1)
+    for seed in range(10):
+        labels = start.random_labels(sample, 2, np.random.RandomState(seed))
+        assert labels[heavy[0]] != labels[heavy[1]]
+
+
+# The automatic ridge ---------------------------------------------------------------------------------------------
+
+
+def test_the_automatic_ridge_follows_the_units(rng, groups) -> None:
+    X, labels = groups
+    units = np.array([1e-8, 1.0, 1e8])
+    one, other = (start.automatic_ridge(parameters_of(Y, labels), moments(Y, None)) for Y in (X, X * units))
+    np.testing.assert_allclose(other, one * units**2, rtol=1e-9)
+    np.testing.assert_allclose(one, 1e-9 * np.diag(parameters_of(X, labels).covariances), rtol=1e-12)
+
+
+def test_without_variance_within_groups_the_ridge_follows_the_whole(rng) -> None:
+    X = np.repeat(rng.normal(size=(3, 3)), 10, axis=0)
+    total = moments(X, None)
+    ridge = start.automatic_ridge(parameters_of(X, np.repeat([0, 1, 2], 10)), total)
+    np.testing.assert_allclose(ridge, 1e-12 * np.diag(total.scatter) / 30, rtol=1e-6)
+
+
+def test_a_constant_feature_gets_some_ridge(groups) -> None:
+    X, labels = groups
+    X = np.column_stack([X, np.full(40, 0.1)])
+    assert start.automatic_ridge(parameters_of(X, labels), moments(X, None))[3] == 1e-9
