@@ -1,8 +1,7 @@
 """EGMM: the evidential Gaussian mixture as a scikit-learn estimator."""
 
-import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -10,61 +9,38 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.stats import chi2
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     check_choice,
     check_finite_matrix,
     check_integer,
     check_real,
-    check_sample_weight,
 )
-from egmm._files import replacing
 from egmm.belief.focal import FocalSets
-from egmm.belief.partition import CredalPartition
 from egmm.em import assign
 from egmm.em.covariance import n_covariance_parameters, resolve_covariance
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.loop import Ascent
-from egmm.em.parameters import Parameters, components, focal_parameters, precision_factors
+from egmm.em.parameters import Parameters, components, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
-from egmm.rows import RowSource, remote_rows
+from egmm.fitted import FittedMixture
+from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
-FORMAT = "egmm.EGMM/1"
-FITTED = (
-    "weights_",
-    "means_",
-    "covariances_",
-    "focal_means_",
-    "focal_covariances_",
-    "log_likelihood_",
-    "log_likelihood_history_",
-    "ebic_",
-    "n_parameters_",
-    "n_iter_",
-    "converged_",
-    "degenerate_",
-    "n_features_in_",
-    "feature_names_in_",
-)
-"""Fitted attributes kept in a file."""
 STARTS = ("kmeans", "random")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 
 
-class EGMM(ClusterMixin, BaseEstimator):
+class EGMM(ClusterMixin, FittedMixture):
     r"""Evidential Gaussian mixture: a Gaussian on every allowed set of clusters, fitted by EM.
 
     Each object gets a mass function: it may belong to cluster {1}, or to {1,2}, "one of these, the data cannot say".
@@ -171,24 +147,6 @@ class EGMM(ClusterMixin, BaseEstimator):
     >>> model.predict_mass([[2.0, 2.0]]).shape
     (1, 3)
     """
-
-    # Fitted attributes, for type checkers.
-    weights_: FloatArray
-    means_: FloatArray
-    covariances_: FloatArray
-    focal_means_: FloatArray
-    focal_covariances_: FloatArray
-    focal_sets_: FocalSets
-    labels_: IntArray
-    log_likelihood_: float
-    log_likelihood_history_: FloatArray
-    ebic_: float
-    n_parameters_: int
-    n_iter_: int
-    converged_: bool
-    degenerate_: bool
-    n_features_in_: int
-    feature_names_in_: Any
 
     def __init__(
         self,
@@ -406,239 +364,3 @@ class EGMM(ClusterMixin, BaseEstimator):
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
         self.log_likelihood_ = log_likelihood
         self.ebic_ = log_likelihood - 0.5 * self.n_parameters_ * float(np.log(weight))
-
-    # Using a fitted mixture -------------------------------------------------------------------------------
-
-    def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Cluster of largest pignistic probability.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows. The result for a Dask collection is lazy.
-        out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self._apply(X, assign.labels, ["cluster"], out)
-
-    def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
-        return self._apply(X, assign.pignistics, self._cluster_names(), out)
-
-    def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
-        return self._apply(X, assign.masses, self._set_names(), out)
-
-    def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
-        return self._apply(X, assign.heaviest, ["set"], out)
-
-    def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
-        if out is not None:
-            return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
-
-    def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Log-density of each row, (n_samples,); X and out as for `predict`."""
-        return self._apply(X, assign.log_densities, ["log_density"], out)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
-        """Mean log-density per unit weight."""
-        total = self._totals(X, sample_weight)
-        return total.log_likelihood / total.weight
-
-    def ebic(self, X: Any, sample_weight: Any = None) -> float:
-        """Evidential Bayesian information criterion on rows; **higher is better**."""
-        return self._ebic(self._totals(X, sample_weight))
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion in scikit-learn's sign, -2 EBIC; lower is better."""
-        return -2.0 * self.ebic(X, sample_weight)
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion; lower is better."""
-        return -2.0 * self._totals(X, sample_weight).log_likelihood + 2.0 * self.n_parameters_
-
-    def icl(self, X: Any, sample_weight: Any = None) -> float:
-        """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
-        total = self._totals(X, sample_weight)
-        return -2.0 * self._ebic(total) + 2.0 * total.entropy
-
-    def outliers(self, X: Any, quantile: float = 0.999) -> BoolArray:
-        """Rows far from every component.
-
-        EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
-        quantile of the chi-square distribution with n_features degrees of freedom.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        quantile : float, default=0.999
-
-        Returns
-        -------
-        is_outlier : ndarray of shape (n_samples,), bool
-        """
-        check_is_fitted(self)
-        check_real("quantile", quantile, 0.0, 1.0)
-        factors, _ = precision_factors(self.focal_covariances_)
-        factors = np.broadcast_to(factors, (len(self.weights_), *factors.shape[-2:]))
-        with self._open(X) as rows:
-            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
-            return rows.apply(function, ["distance"]) > chi2.ppf(quantile, self.n_features_in_)
-
-    def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
-        """Draw rows from the mixture.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        sets : ndarray of shape (n_samples,)
-            Index into `focal_sets_` of the set each row was drawn from.
-        """
-        check_is_fitted(self)
-        check_integer("n_samples", n_samples, 1)
-        random = check_random_state(self.random_state)
-        sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
-        roots = np.linalg.cholesky(self.focal_covariances_)
-        roots = roots if roots.ndim == 3 else np.broadcast_to(roots, (len(self.weights_), *roots.shape))
-        noise = random.standard_normal((n_samples, self.n_features_in_))
-        return self.focal_means_[sets] + np.einsum("nde,ne->nd", roots[sets], noise), sets
-
-    # Keeping a fitted mixture ----------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted mixture to a readable JSON file, replaced as a whole or not at all.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to write.
-        """
-        check_is_fitted(self)
-        # A given start and a random stream belong to the fit, not to the model it made.
-        init = self.init if isinstance(self.init, str) else "kmeans"
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        parameters = {**self.get_params(deep=False), "init": init, "random_state": seed}
-        del parameters["focal_sets"]
-        fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
-        document = {
-            "format": FORMAT,
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
-            "focal_sets": [sorted(members) for members in self.focal_sets_],
-            "fitted": fitted,
-        }
-        with replacing(Path(path)) as stream:
-            stream.write(json.dumps(document, indent=1).encode())
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "EGMM":
-        """Read a fitted mixture that `save` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-
-        Returns
-        -------
-        model : EGMM
-            Fitted; `labels_` is not kept.
-        """
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
-            parameters = document["parameters"]
-            focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
-            model = cls(**parameters, focal_sets=focal)
-            for name in FITTED:
-                if name in document["fitted"]:
-                    value = document["fitted"][name]
-                    setattr(model, name, np.array(value) if isinstance(value, list) else value)
-        except (KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
-            raise ValueError(f"{path} holds no EGMM model: {error}") from error
-        model.focal_sets_ = focal
-        return model
-
-    # Rows ------------------------------------------------------------------------------------------------
-
-    def _open(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
-        """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
-        rows = remote_rows(X, sample_weight, self.n_jobs)
-        if rows is not None:
-            self._check_features(rows.shape[1], rows.feature_names, reset)
-            return rows
-        least = 2 if reset else 1
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=least,
-            ensure_all_finite=not reset,  # At a fit the moments tell, and the message names the entry.
-        )
-        return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
-
-    def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
-        """scikit-learn's rules on features, for rows it must not load."""
-        if reset:
-            self.n_features_in_ = n_features
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            return
-        if n_features != self.n_features_in_:
-            raise ValueError(f"X has {n_features} features, but EGMM is expecting {self.n_features_in_} features.")
-        expected = getattr(self, "feature_names_in_", None)
-        if expected is not None and names is not None and list(expected) != names:
-            raise ValueError(
-                f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select them in scan."
-            )
-
-    def _apply(self, X: Any, function: Callable[..., Any], names: list[str], out: Any) -> Any:
-        check_is_fitted(self)
-        with self._open(X) as rows, one_blas_thread():
-            return self._assign(rows, function, names, out)
-
-    def _assign(self, rows: Any, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:
-        """Apply one of `em.assign`'s functions to every row."""
-        return rows.apply(self._bound(function, rows), names, out)
-
-    def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
-        check_is_fitted(self)
-        with self._open(X, sample_weight) as rows, one_blas_thread():
-            return rows.reduce(self._bound(assign.totals, rows))
-
-    def _bound(self, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
-        """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
-        centre = self.means_.mean(axis=0)
-        params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
-        model = components(params, centre, self.focal_sets_.shares)
-        engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
-        return partial(function, model=model, engine=engine)
-
-    def _ebic(self, total: assign.Totals) -> float:
-        return total.log_likelihood - 0.5 * self.n_parameters_ * float(np.log(total.weight))
-
-    def _cluster_names(self) -> list[str]:
-        return [f"cluster_{k + 1}" for k in range(self.n_clusters)]
-
-    def _set_names(self) -> list[str]:
-        check_is_fitted(self)
-        return list(self.focal_sets_.labels)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON holds it; floats keep every digit."""
-    if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
