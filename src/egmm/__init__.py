@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 from egmm.belief import CredalPartition, FocalSets
 
 if TYPE_CHECKING:
+    from egmm.cluster import BPEC, ECM, FCM
     from egmm.mixture import EGMM
     from egmm.rows import scan
     from egmm.selection import Selection, select_model
 
-__all__ = ["EGMM", "CredalPartition", "FocalSets", "Selection", "scan", "select_model"]
+__all__ = ["BPEC", "ECM", "EGMM", "FCM", "CredalPartition", "FocalSets", "Selection", "scan", "select_model"]
 __version__ = "0.1.0"
 
-_HOMES = {"EGMM": "egmm.mixture", "Selection": "egmm.selection", "scan": "egmm.rows", "select_model": "egmm.selection"}
+_HOMES = {
+    "BPEC": "egmm.cluster",
+    "ECM": "egmm.cluster",
+    "EGMM": "egmm.mixture",
+    "FCM": "egmm.cluster",
+    "Selection": "egmm.selection",
+    "scan": "egmm.rows",
+    "select_model": "egmm.selection",
+}
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, and then notices misspelt names
 

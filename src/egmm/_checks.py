@@ -88,6 +88,18 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
     return array
 
 
+def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> FloatArray:
+    """Return `X` if it is finite and its squares can be summed, or name the first row and column that is not."""
+    largest = 1e150
+    if -largest < X.min() and X.max() < largest:
+        return X
+    row, column = (int(i) for i in np.argwhere(~(np.abs(X) < largest))[0])
+    name = f"column {column}" if names is None else f"column {column} ({list(names)[column]!r})"
+    value = X[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
+    raise ValueError(f"Input X contains {kind} at row {row}, {name}; drop, impute or rescale it first.")
+
+
 def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
     """Return weights of rows, finite and not negative and not all zero; None stays None."""
     if value is None:

@@ -1,0 +1,196 @@
+"""What every clusterer here does alike: validation, masses of rows, decisions, the credal partition."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from egmm._checks import FloatArray, IntArray, check_finite_rows, check_integer, check_real
+from egmm.belief.decisions import best_cluster, heaviest_set
+from egmm.belief.focal import FocalSets
+from egmm.belief.moebius import row_blocks
+from egmm.belief.partition import CredalPartition
+from egmm.belief.transforms import pignistic
+from egmm.belief.uncertainty import nonspecificity
+from egmm.cluster.descent import Descent
+from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
+from egmm.cluster.prototypes import check_prototypes, fit_prototypes, starting_means
+from egmm.em.start import SAMPLE_ROWS, Sample, distinct, draw_sample
+from egmm.rows.array import ArrayRows
+from egmm.rows.threads import one_blas_thread
+
+
+class CredalClusterer(ClusterMixin, BaseEstimator):
+    """A clusterer whose fitted prototypes give any row a mass function over sets of clusters."""
+
+    means_: FloatArray
+    labels_: IntArray
+    focal_sets_: FocalSets
+    objective_: float
+    objective_history_: FloatArray
+    n_iter_: int
+    converged_: bool
+    ans_: float
+    _pricing: Pricing
+
+    def predict(self, X: Any) -> IntArray:
+        """Choose the cluster with the largest pignistic probability for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Clusters counted from zero.
+        """
+        return self._read(self._check_new(X), best_cluster)[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the pignistic probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, n_clusters)
+        """
+        return self._read(self._check_new(X), pignistic)[0]
+
+    def predict_mass(self, X: Any) -> FloatArray:
+        """Return the mass of each focal set for each row, in the order of `focal_sets_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        mass : ndarray of shape (n_samples, n_focal)
+            Rows sum to one.
+        """
+        return self._read(self._check_new(X), lambda mass, _: np.ascontiguousarray(mass))[0]
+
+    def predict_sets(self, X: Any) -> IntArray:
+        """Return the index into `focal_sets_` of the heaviest set of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        sets : ndarray of shape (n_samples,)
+        """
+        return self._read(self._check_new(X), heaviest_set)[0]
+
+    def partition(self, X: Any) -> CredalPartition:
+        """Return the credal partition of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        partition : CredalPartition
+        """
+        mass = self.predict_mass(X)
+        mass.setflags(write=False)
+        return CredalPartition(mass, self.focal_sets_)
+
+    # What a subclass may replace -----------------------------------------------------------------------------
+
+    def _costs(self) -> Costs:
+        """Return the function that measures rows against the fitted prototypes."""
+        return euclidean(self.means_, self._pricing)
+
+    # Shared steps of fit -------------------------------------------------------------------------------------
+
+    def _check_fit(self, X: Any) -> FloatArray:
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
+        return check_finite_rows(X, getattr(self, "feature_names_in_", None))
+
+    def _check_new(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        return check_finite_rows(X, getattr(self, "feature_names_in_", None))
+
+    def _check_stopping(self) -> tuple[float, int]:
+        return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)
+
+    def _set_descent(self, descent: Descent[Any]) -> None:
+        self.objective_history_ = np.array(descent.history)
+        self.objective_ = descent.history[-1]
+        self.n_iter_ = max(1, len(descent.history) - 1)
+        self.converged_ = descent.converged
+
+    def _warn_unless_converged(self) -> None:
+        if not self.converged_:
+            last = abs(self.objective_history_[-2] - self.objective_history_[-1])
+            warnings.warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: the objective still "
+                f"changed by {last:.3g} (tol={self.tol:g}); raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _set_rows(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+        """Set what `fit` says about its rows: their labels and their average normalised nonspecificity."""
+        self.labels_, bits = self._read(X, best_cluster, nonspecificity)
+        # One cluster leaves nothing to be said: 0 bits of 0.
+        most_bits = float(np.log2(max(2, self.focal_sets_.n_clusters)))
+        self.ans_ = float(np.average(bits, weights=sample_weight)) / most_bits
+
+    def _read(self, X: FloatArray, *readers: Callable[[FloatArray, FocalSets], Any]) -> list[Any]:
+        """Read something from the masses of each block of rows, without holding the masses of all."""
+        costs = self._costs()
+        parts = []
+        with one_blas_thread():
+            for block in row_blocks(len(X), len(self.focal_sets_)):
+                mass = optimal_masses(costs(X[block]), self._pricing.beta).T
+                parts.append([read(mass, self.focal_sets_) for read in readers])
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+class PrototypeClusterer(CredalClusterer):
+    """A clusterer that moves its prototypes from one or several starts to least cost."""
+
+    def _make_pricing(self, n_clusters: int) -> Pricing:
+        raise NotImplementedError
+
+    def _fit_prototypes(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+        n_clusters = check_integer("n_clusters", self.n_clusters, 1)
+        tol, max_iter = self._check_stopping()
+        self._pricing = self._make_pricing(n_clusters)
+        self.focal_sets_ = self._pricing.focal
+        # Sorted and merged, neither the order of the rows nor weight split over duplicates can change the result.
+        sample = distinct(X, np.ones(len(X)) if sample_weight is None else sample_weight)
+        if n_clusters > len(sample.rows):
+            raise ValueError(f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight.")
+        best = fit_prototypes(sample, self._starts(sample, n_clusters), self._pricing, tol=tol, max_iter=max_iter)
+        self.means_ = best.state
+        self._set_descent(best)
+
+    def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:
+        n_init = check_integer("n_init", self.n_init, 1)
+        if not isinstance(self.init, str):
+            return [check_prototypes(self.init, n_clusters, sample.rows.shape[1])]
+        random = check_random_state(self.random_state)
+        if len(sample.rows) > SAMPLE_ROWS:
+            with ArrayRows(*sample) as rows:
+                sample = draw_sample(rows, random.randint(2**31))
+        return [starting_means(sample, n_clusters, self.init, random) for _ in range(n_init)]

@@ -1,0 +1,51 @@
+"""Alternating minimisation: masses and parameters by turns."""
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from egmm.cluster.masses import ROUNDING
+from egmm.rows.threads import one_blas_thread
+
+
+class HasObjective(Protocol):
+    """What a pass over the rows leaves behind: at least the objective."""
+
+    @property
+    def objective(self) -> float:
+        """Value that the next update does not raise."""
+
+
+State = TypeVar("State")
+Sums = TypeVar("Sums", bound=HasObjective)
+
+
+class Descent(NamedTuple, Generic[State]):
+    """Where an alternating minimisation ended, and the objective on its way."""
+
+    state: State
+    history: list[float]
+    converged: bool
+
+
+def descend(
+    state: State,
+    evaluate: Callable[[State], Sums],
+    update: Callable[[Sums, State], State],
+    *,
+    tol: float,
+    max_iter: int,
+    repeats: int = 1,
+) -> Descent[State]:
+    """Alternate masses and parameters until the objective has changed by at most `tol`, `repeats` times.
+
+    Changes within the rounding of the objective count as none, so that any `tol` can be met.
+    """
+    with one_blas_thread():
+        sums = evaluate(state)
+        history, small_changes = [sums.objective], 0
+        while len(history) <= max_iter and small_changes < repeats:
+            state = update(sums, state)
+            sums = evaluate(state)
+            history.append(sums.objective)
+            small_changes += abs(history[-2] - history[-1]) <= max(tol, ROUNDING * abs(history[-1]))
+    return Descent(state, history, small_changes >= repeats)

@@ -1,0 +1,166 @@
+"""Fuzzy c-means and its validity index, the modified partition coefficient."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_finite_matrix, check_real, check_sample_weight
+from egmm.belief.decisions import best_cluster
+from egmm.belief.focal import FocalSets
+from egmm.cluster.base import PrototypeClusterer
+from egmm.cluster.masses import Pricing
+
+
+def modified_partition_coefficient(membership: Any, sample_weight: Any = None) -> float:
+    r"""How far fuzzy memberships are from all equal (0) towards hard (1).
+
+    .. math:: \mathrm{MPC} = 1 - \frac{C}{C - 1} (1 - \mathrm{PC}), \qquad
+        \mathrm{PC} = \frac{1}{N} \sum_{i,k} u_{ik}^2
+
+    Maximised over the number of clusters. With one cluster there is nothing to tell apart: 0.
+
+    Parameters
+    ----------
+    membership : array-like of shape (n_samples, n_clusters)
+        Memberships :math:`u_{ik}`, rows summing to one.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+
+    Returns
+    -------
+    mpc : float
+
+    References
+    ----------
+    Dave (1996), Validating fuzzy partitions obtained through c-shells clustering.
+
+    Examples
+    --------
+    >>> modified_partition_coefficient([[0.5, 0.5], [1.0, 0.0]])
+    0.5
+    """
+    membership = check_finite_matrix("membership", membership, (None, None))
+    weight = check_sample_weight(sample_weight, len(membership))
+    return _modified(np.einsum("nk,nk->n", membership, membership), weight, membership.shape[1])
+
+
+def _modified(squares: FloatArray, sample_weight: FloatArray | None, n_clusters: int) -> float:
+    """MPC from the rows' sums of squared memberships."""
+    if n_clusters == 1:
+        return 0.0
+    coefficient = float(np.average(squares, weights=sample_weight))
+    return 1 - n_clusters / (n_clusters - 1) * (1 - coefficient)
+
+
+class FCM(PrototypeClusterer):
+    r"""Fuzzy c-means: every row belongs to every cluster to a degree.
+
+    Minimises :math:`J = \sum_i \sum_k u_{ik}^\beta |x_i - \mu_k|^2` over memberships that sum to one by alternating
+
+    .. math:: u_{ik} = \Bigl( \sum_l (|x_i - \mu_k| / |x_i - \mu_l|)^{2/(\beta-1)} \Bigr)^{-1}, \qquad
+        \mu_k = \frac{\sum_i u_{ik}^\beta x_i}{\sum_i u_{ik}^\beta}.
+
+    It is evidential c-means with the single clusters as its focal sets and no empty set, so it has the methods of
+    :class:`ECM`: the masses are the memberships. A row on a prototype belongs there alone.
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        Number of clusters C.
+    beta : float, default=2.0
+        Fuzziness, above 1; memberships become hard as it falls to 1.
+    init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
+        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
+    n_init : int, default=1
+        Number of starts; the lowest objective is kept. Given prototypes are one start.
+    tol : float, default=1e-6
+        Stop when the objective changes by no more. J is in squared units of the data and grows with the rows.
+    max_iter : int, default=1000
+        Most updates of the prototypes.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_clusters, n_features)
+        Prototypes :math:`\mu_k`.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of the largest membership of each row.
+    objective_ : float
+        :math:`J` at `means_`.
+    objective_history_ : ndarray of shape (n_iter_ + 1,)
+        :math:`J` at the start and after each update; it never rises.
+    mpc_ : float
+        Modified partition coefficient of the rows, see :func:`modified_partition_coefficient`.
+    focal_sets_ : FocalSets
+        The single clusters.
+    n_iter_ : int
+        Number of updates of the prototypes.
+    converged_ : bool
+        Whether `tol` was met.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has string names.
+
+    References
+    ----------
+    Bezdek (1981), Pattern Recognition with Fuzzy Objective Function Algorithms.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]
+    >>> fcm = FCM(2, random_state=0).fit(X)
+    >>> np.sort(fcm.means_, axis=0).round(2)
+    array([[ 1.],
+           [11.]])
+    >>> fcm.predict_proba([[6.0]]).round(2)
+    array([[0.5, 0.5]])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        beta: float = 2.0,
+        init: Any = "kmeans",
+        n_init: int = 1,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.beta = beta
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Find the prototypes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to cluster.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows' terms of the objective: a weight of 2 counts as two equal rows.
+
+        Returns
+        -------
+        self : FCM
+        """
+        X = self._check_fit(X)
+        weight = check_sample_weight(sample_weight, len(X))
+        self._fit_prototypes(X, weight)
+        self.labels_, squares = self._read(X, best_cluster, lambda mass, _: np.einsum("nk,nk->n", mass, mass))
+        self.mpc_ = _modified(squares, weight, self.n_clusters)
+        self._warn_unless_converged()
+        return self
+
+    def _make_pricing(self, n_clusters: int) -> Pricing:
+        beta = check_real("beta", self.beta, 1, open_minimum=True)
+        return Pricing(FocalSets.singletons(n_clusters), alpha=0.0, beta=beta, delta=1.0)

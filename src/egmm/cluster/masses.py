@@ -1,0 +1,190 @@
+r"""The masses of evidential c-means, the step FCM, ECM and BPEC share.
+
+A unit of mass of row i costs :math:`c_j^\alpha D_{ij}` on the set :math:`A_j` of :math:`c_j` clusters, with
+:math:`D_{ij}` the squared distance to the set's prototype, and :math:`\delta^2` on the empty set. Arrays here have one
+row per focal set and one column per data row, so that every loop runs over contiguous data rows.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_real
+from egmm.belief.focal import FocalSets
+
+Costs: TypeAlias = Callable[[FloatArray], FloatArray]
+"""What a unit of mass of each row of a block (n, D) costs on each set, (n_focal, n)."""
+
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+"""Relative size of a difference that is nothing but rounding."""
+
+NEAR = 1e-4
+"""Below this part of the squared lengths, a distance taken from them has lost digits and is taken afresh."""
+
+ZERO = 1e-290
+"""Stands for a zero distance: all mass goes there, and several such sets share it as at any equal distance."""
+
+
+class Pricing:
+    r"""The family of sets, with the empty set or without, and the parameters :math:`\alpha, \beta, \delta`."""
+
+    def __init__(self, focal: FocalSets, alpha: float, beta: float, delta: float) -> None:
+        self.focal, self.alpha, self.beta, self.delta = focal, alpha, beta, delta
+        self.n_empty = int(focal.has_empty)
+        """How many leading sets of the family are the empty one: 0 or 1."""
+        self.shares = focal.shares[self.n_empty :]
+        """Membership of the clusters in the non-empty sets over their size, (n_sets, C)."""
+        self.sizes = focal.cardinalities[self.n_empty :, None].astype(np.float64) ** alpha
+        r""":math:`c_j^\alpha` of the non-empty sets, (n_sets, 1)."""
+        self.priced_shares = self.sizes * self.shares
+        self.is_plain = not (focal.has_empty or focal.is_meta.any())
+        """Whether the sets are the clusters alone."""
+
+
+def evidential_pricing(focal_sets: Any, n_clusters: int, alpha: Any, beta: Any, delta: Any) -> Pricing:
+    """Check the parameters of the evidential objective; the empty set joins the family."""
+    focal = FocalSets.of(focal_sets, n_clusters, empty=True)
+    missing = np.flatnonzero(~focal.membership.any(axis=0))
+    if missing.size:
+        raise ValueError(f"focal_sets must hold every cluster in some set, but cluster {missing[0]} is in none.")
+    return Pricing(
+        focal,
+        check_real("alpha", alpha, 0),
+        check_real("beta", beta, 1, open_minimum=True),
+        check_real("delta", delta, 0, open_minimum=True),
+    )
+
+
+def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Masses of least total cost relative to the largest one, their sums, and the cost.
+
+    With :math:`w_{ij}` the costs and :math:`p = 1/(\beta - 1)`, the masses that minimise
+    :math:`J_i = \sum_j m_{ij}^\beta w_{ij}` are
+
+    .. math:: m_{ij} = w_{ij}^{-p} / s_i, \qquad s_i = \sum_j w_{ij}^{-p}, \qquad J_i = s_i^{-1/p}.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_focal, n)
+        Positive costs; overwritten.
+    beta : float
+        Exponent of the masses.
+
+    Returns
+    -------
+    relative : ndarray of shape (n_focal, n)
+        Masses over the largest of their column.
+    total : ndarray of shape (n,)
+        Sums of the columns of `relative`.
+    objective : ndarray of shape (n,)
+        :math:`J_i`.
+
+    Examples
+    --------
+    >>> relative, total, objective = relative_masses(np.array([[1.0], [4.0]]), beta=2.0)
+    >>> (relative / total).T, objective
+    (array([[0.8, 0.2]]), array([0.8]))
+    """
+    cheapest = costs.min(axis=0)
+    # These ratios lie in (0, 1], so that no power overflows.
+    relative: FloatArray = np.divide(cheapest, costs, out=costs)
+    if beta != 2:
+        relative **= 1 / (beta - 1)
+    total = relative.sum(axis=0)
+    return relative, total, cheapest / total ** (beta - 1)
+
+
+def optimal_masses(costs: FloatArray, beta: float) -> FloatArray:
+    """Masses of least total cost, (n_focal, n); `costs` are overwritten.
+
+    >>> optimal_masses(np.array([[1.0], [4.0]]), beta=2.0).T
+    array([[0.8, 0.2]])
+    """
+    relative, total, _ = relative_masses(costs, beta)
+    relative /= total
+    return relative
+
+
+class EuclideanCosts:
+    r"""Costs by Euclidean distances to the sets' prototypes, which follow from those to the clusters' alone.
+
+    .. math:: |x - \nu_j|^2 = \frac{1}{c_j} \sum_{k \in A_j} |x - \mu_k|^2 - V_j, \qquad
+        V_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2
+
+    Prototypes and rows are relative to a point among them, so that their squared lengths lose no digits.
+    """
+
+    def __init__(self, means: FloatArray, pricing: Pricing) -> None:
+        self._means, self._pricing = means, pricing
+        self._lengths = np.einsum("kd,kd->k", means, means)[:, None]
+        between = means - (pricing.shares @ means)[:, None, :]
+        self._spread = np.einsum("jk,jkd,jkd->j", pricing.priced_shares, between, between)[:, None]
+
+    def __call__(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
+        """Costs (n_focal, n) of rows given as columns (D, n), and their squared lengths (n,)."""
+        to_clusters = self._to_clusters(columns, lengths)
+        pricing = self._pricing
+        if pricing.is_plain:
+            return to_clusters
+        costs = np.empty((len(pricing.focal), len(lengths)))
+        costs[: pricing.n_empty] = pricing.delta**2
+        to_sets = np.matmul(pricing.priced_shares, to_clusters, out=costs[pricing.n_empty :])
+        to_sets -= self._spread
+        on_prototype = np.flatnonzero(to_sets.min(axis=0) <= ROUNDING * pricing.sizes.max() * to_clusters.max(axis=0))
+        if on_prototype.size:
+            is_zero = to_sets[:, on_prototype] <= ROUNDING * (pricing.priced_shares @ to_clusters[:, on_prototype])
+            to_sets[:, on_prototype] = np.where(is_zero, ZERO * pricing.sizes, to_sets[:, on_prototype])
+        return costs
+
+    def _to_clusters(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
+        """One matrix product; where it may leave too few digits, distances are taken from differences."""
+        squared: FloatArray = (-2 * self._means) @ columns
+        squared += self._lengths
+        squared += lengths
+        is_near = squared.min(axis=0) <= NEAR * (lengths + self._lengths.max())
+        if is_near.any():
+            near = np.flatnonzero(is_near)
+            gaps = columns[:, None, near] - self._means.T[:, :, None]
+            squared[:, near] = np.maximum(np.einsum("dkn,dkn->kn", gaps, gaps), ZERO)
+        return squared
+
+
+def euclidean(means: FloatArray, pricing: Pricing) -> Costs:
+    """Costs by Euclidean distances to the sets' prototypes.
+
+    >>> costs = euclidean(np.array([[0.0, 0.0], [2.0, 0.0]]), evidential_pricing("full", 2, 1, 2, 10))
+    >>> costs(np.array([[1.0, 1.0]])).T
+    array([[100.,   2.,   2.,   2.]])
+    """
+    centre = means.mean(axis=0)
+    centred = EuclideanCosts(means - centre, pricing)
+
+    def costs(X: FloatArray) -> FloatArray:
+        columns = np.subtract(X.T, centre[:, None], order="C")
+        return centred(columns, np.einsum("dn,dn->n", columns, columns))
+
+    return costs
+
+
+def mahalanobis(means: FloatArray, metrics: FloatArray, pricing: Pricing) -> Costs:
+    r"""Costs by distances :math:`(x - \nu_j)^\top S_j (x - \nu_j)`, :math:`S_j` the mean of the members' metrics.
+
+    >>> metrics = np.array([np.diag([2.0, 0.5]), np.eye(2)])
+    >>> costs = mahalanobis(np.array([[0.0, 0.0], [2.0, 0.0]]), metrics, evidential_pricing("full", 2, 1, 2, 10))
+    >>> costs(np.array([[1.0, 1.0]])).T
+    array([[100. ,   2.5,   2. ,   1.5]])
+    """
+    shares, sizes = pricing.shares, pricing.sizes
+    prototypes = shares @ means
+    factors = np.linalg.cholesky(np.tensordot(sizes * shares, metrics, axes=1))
+
+    def costs(X: FloatArray) -> FloatArray:
+        out = np.full((len(pricing.focal), len(X)), pricing.delta**2)
+        for row, prototype, factor in zip(out[pricing.n_empty :], prototypes, factors, strict=True):
+            scaled = (X - prototype) @ factor
+            np.einsum("nd,nd->n", scaled, scaled, out=row)
+        np.maximum(out, ZERO, out=out)
+        return out
+
+    return costs

@@ -1,0 +1,199 @@
+"""Belief peaks: how surely each row is a cluster centre, and how far the next surer row is."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors
+
+from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_integer, check_real
+from egmm.belief.focal import MAX_CLUSTERS
+from egmm.belief.moebius import row_blocks
+
+PEAKS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
+"""Size of the distance matrices in the search beyond the neighbours: 2 MB."""
+
+
+class DecisionGraph(NamedTuple):
+    """The delta-Bel graph: one point per row, high in both for cluster centres."""
+
+    belief: FloatArray
+    """(n_samples,) degree of belief that the row is a cluster centre."""
+    delta: FloatArray
+    """(n_samples,) distance to the nearest row of larger belief; for the top row the largest delta of the others."""
+    peaks: IntArray
+    """(n_clusters,) the rows chosen as prototypes, by falling delta times belief."""
+
+
+def delta_bel(
+    X: Any, n_neighbors: int = 50, quantile: float = 0.9, *, n_jobs: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    r"""Coordinates of the delta-Bel graph.
+
+    Each of the K nearest neighbours j of a row i says that i is a centre, the more the closer it is on j's own scale
+    :math:`\gamma_j`, the inverse of a quantile of j's distances to its neighbours:
+
+    .. math:: \mathrm{Bel}_i = 1 - \prod_{j \in \mathrm{kNN}(i)} \Bigl( 1 - \frac{1}{K} e^{-\gamma_j^2 d_{ij}^2} \Bigr),
+        \qquad \delta_i = \min_{j : \mathrm{Bel}_j > \mathrm{Bel}_i} d_{ij}
+
+    Of rows with equal belief the first counts as the larger one, so that duplicates make one peak. Neighbours come
+    from a tree, and the nearest surer row is among them but for the few local maxima, which are compared with the
+    surer rows block by block: memory stays proportional to N K.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    n_neighbors : int, default=50
+        Number K of neighbours, less than the number of rows.
+    quantile : float, default=0.9
+        Which quantile of a row's K distances is its scale, 0 to 1.
+    n_jobs : int, default=None
+        Threads of the neighbour search; None uses all cores.
+
+    Returns
+    -------
+    belief, delta : ndarray of shape (n_samples,)
+        The top row has the largest delta of the others.
+
+    Examples
+    --------
+    >>> belief, delta = delta_bel([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]], n_neighbors=2)
+    >>> np.flatnonzero(delta > 5)
+    array([1, 4])
+    """
+    X = check_finite_matrix("X", X, (None, None))
+    check_integer("n_neighbors", n_neighbors, 1)
+    if n_neighbors >= len(X):
+        raise ValueError(
+            f"n_neighbors must be less than the number of rows, got n_neighbors={n_neighbors} with {len(X)} rows."
+        )
+    check_real("quantile", quantile, 0, 1)
+    search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=-1 if n_jobs is None else n_jobs).fit(X)
+    distances, neighbours = search.kneighbors()
+    belief = _belief(distances, neighbours, quantile)
+    order = np.argsort(-belief, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(X))
+    delta = _delta_among_neighbours(distances, neighbours, rank)
+    far = np.sort(rank[np.isinf(delta)])[1:]
+    delta[order[far]] = _delta_beyond(X[order], far)
+    delta[order[0]] = delta[order[1:]].max()
+    return belief, delta
+
+
+def _belief(distances: FloatArray, neighbours: IntArray, quantile: float) -> FloatArray:
+    """Belief of each row from its neighbours' distances, both (n_samples, K)."""
+    scale = np.quantile(distances, quantile, axis=1)
+    belief = np.empty(len(distances))
+    for block in row_blocks(*distances.shape):
+        d, s = distances[block], scale[neighbours[block]]
+        # A row among more than q K duplicates has scale zero: it supports its duplicates fully, others not at all.
+        relative = np.divide(d, s, out=np.where(d > 0, np.inf, 0.0), where=s > 0)
+        support = np.exp(-np.square(relative)) / distances.shape[1]
+        belief[block] = 1 - np.prod(1 - support, axis=1)
+    return belief
+
+
+def _delta_among_neighbours(distances: FloatArray, neighbours: IntArray, rank: IntArray) -> FloatArray:
+    """Distance to the first neighbour of higher rank (smaller number), infinite where there is none."""
+    delta = np.full(len(rank), np.inf)
+    for block in row_blocks(*distances.shape):
+        is_higher = rank[neighbours[block]] < rank[block, None]
+        first = is_higher.argmax(axis=1)
+        rows = np.arange(len(first))
+        delta[block] = np.where(is_higher[rows, first], distances[block][rows, first], np.inf)
+    return delta
+
+
+def _delta_beyond(sorted_rows: FloatArray, ranks: IntArray) -> FloatArray:
+    """Distance of the rows with these ascending positions to the nearest row before them."""
+    delta = np.full(len(ranks), np.inf)
+    for first in range(0, len(ranks), PEAKS_AT_ONCE):
+        some = ranks[first : first + PEAKS_AT_ONCE]
+        nearest = delta[first : first + PEAKS_AT_ONCE]
+        for start in range(0, int(some[-1]), ROWS_AT_ONCE):
+            before = np.arange(start, min(start + ROWS_AT_ONCE, int(some[-1])))
+            distances = cdist(sorted_rows[some], sorted_rows[before])
+            distances[before >= some[:, None]] = np.inf
+            np.minimum(nearest, distances.min(axis=1), out=nearest)
+    return delta
+
+
+def choose_peaks(
+    belief: FloatArray,
+    delta: FloatArray,
+    n_clusters: int | None = None,
+    *,
+    min_belief: float | None = None,
+    min_delta: float | None = None,
+) -> IntArray:
+    r"""Rows to take as prototypes from the delta-Bel graph, by falling decision value.
+
+    The decision value of a row is :math:`\delta_i \mathrm{Bel}_i`. Rows with less than the median belief are
+    outliers rather than centres and come last.
+
+    - With `n_clusters`, the rows with the largest values.
+    - With a threshold, the rows that reach it in belief or delta, or both when both are given.
+    - With neither, the rows before the widest gap: of the sorted values of rows with at least median belief, the cut
+      is where the ratio of one value to the next is largest, so that at least 2 and at most :math:`\sqrt{N}` (and
+      63) rows come before it.
+
+    Parameters
+    ----------
+    belief, delta : ndarray of shape (n_samples,)
+        Coordinates from :func:`delta_bel`.
+    n_clusters : int, default=None
+        Number of prototypes.
+    min_belief, min_delta : float, default=None
+        Thresholds.
+
+    Returns
+    -------
+    peaks : ndarray of shape (n_clusters,)
+        Row numbers.
+
+    Examples
+    --------
+    >>> belief = np.array([0.5, 0.4, 0.3, 0.5, 0.45, 0.2])
+    >>> delta = np.array([9.0, 0.5, 0.5, 8.0, 0.4, 2.0])
+    >>> choose_peaks(belief, delta)
+    array([0, 3])
+    >>> choose_peaks(belief, delta, min_delta=1.0)
+    array([0, 3, 5])
+    """
+    value = delta * belief
+    is_central = belief >= np.median(belief)
+    # Of duplicate rows all but the first have delta zero: two equal prototypes are never chosen.
+    candidates = np.lexsort((-value, ~is_central))
+    candidates = candidates[delta[candidates] > 0]
+    if min_belief is not None or min_delta is not None:
+        return _above(candidates, belief, delta, min_belief, min_delta)
+    wanted = 2 if n_clusters is None else n_clusters
+    if wanted > len(candidates):
+        raise ValueError(f"n_clusters={wanted} but X has only {len(candidates)} distinct rows.")
+    if n_clusters is None:
+        most = min(int(np.sqrt(len(value))), MAX_CLUSTERS)
+        wanted = _before_widest_gap(value[candidates[is_central[candidates]]][: most + 1])
+    return candidates[:wanted]
+
+
+def _before_widest_gap(values: FloatArray) -> int:
+    """How many of the falling positive values precede the largest ratio of neighbours, at least two."""
+    if len(values) < 3:
+        return 2
+    return 2 + int(np.argmax(values[1:-1] / values[2:]))
+
+
+def _above(
+    candidates: IntArray, belief: FloatArray, delta: FloatArray, min_belief: float | None, min_delta: float | None
+) -> IntArray:
+    lowest_belief = check_real("min_belief", 0.0 if min_belief is None else min_belief, 0, 1)
+    lowest_delta = check_real("min_delta", 0.0 if min_delta is None else min_delta, 0)
+    chosen = candidates[(belief[candidates] >= lowest_belief) & (delta[candidates] >= lowest_delta)]
+    if chosen.size == 0:
+        raise ValueError(
+            f"No row reaches min_belief={lowest_belief:g} and min_delta={lowest_delta:g}; the largest are "
+            f"{belief.max():.3g} and {delta.max():.3g}."
+        )
+    return chosen

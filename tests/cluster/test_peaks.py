@@ -1,0 +1,105 @@
+"""The delta-Bel graph and the choice of peaks."""
+
+import numpy as np
+import pytest
+
+from checks import three_groups
+from cluster import oracles_cluster as oracle
+from egmm.cluster import choose_peaks, delta_bel
+from egmm.cluster.peaks import _delta_beyond
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 5, 30])
+@pytest.mark.parametrize("quantile", [0.3, 0.9, 1.0])
+def test_graph_equals_all_pairs(n_neighbors, quantile):
+    X = three_groups(25)
+    belief, delta = delta_bel(X, n_neighbors, quantile)
+    expected_belief, expected_delta = oracle.delta_bel(X.tolist(), n_neighbors, quantile)
+    np.testing.assert_allclose(belief, expected_belief, rtol=1e-10)
+    np.testing.assert_allclose(delta, expected_delta, rtol=1e-10)
+
+
+def test_search_beyond_the_neighbours_crosses_its_blocks(monkeypatch):
+    monkeypatch.setattr("egmm.cluster.peaks.PEAKS_AT_ONCE", 3)
+    monkeypatch.setattr("egmm.cluster.peaks.ROWS_AT_ONCE", 7)
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    ranks = np.array([1, 2, 7, 8, 14, 15, 30, 49])
+    expected = [min(np.linalg.norm(rows[r] - rows[j]) for j in range(r)) for r in ranks]
+    np.testing.assert_allclose(_delta_beyond(rows, ranks), expected, rtol=1e-12)
+
+
+def test_duplicates_make_one_peak():
+    X = np.repeat(three_groups(10), 3, axis=0)
+    belief, delta = delta_bel(X, n_neighbors=8)
+    assert np.isfinite(belief).all()
+    assert np.count_nonzero(delta > 0) == len(np.unique(X, axis=0))
+
+
+def test_rows_among_many_duplicates_have_a_belief():
+    # The scale of a row with more duplicates than neighbours is zero: its duplicates support it fully, no one else.
+    X = np.vstack([np.zeros((10, 1)), [[5.0]]])
+    belief, delta = delta_bel(X, n_neighbors=5)
+    np.testing.assert_allclose(belief[:10], 1 - (1 - 1 / 5) ** 5, rtol=1e-12)
+    assert belief[10] == pytest.approx(0.0, abs=1e-15)
+    assert delta[10] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_neighbors": 123}, ValueError, "n_neighbors must be less than the number of rows, got n_neighbors=123"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer >= 1, got 0"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer >= 1, got 2.5"),
+        ({"quantile": 1.1}, ValueError, r"quantile must be a finite number in \[0, 1\], got 1.1"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        delta_bel(three_groups(), **arguments)
+
+
+def test_widest_gap_is_relative():
+    belief = np.full(16, 0.5)
+    delta = np.array([100.0, 60.0, 20.0, 18.0, 1.0, 0.9, *np.full(10, 0.5)])
+    # 60 / 20 = 3 is the widest gap in units, 18 / 1 the widest ratio.
+    assert choose_peaks(belief, delta).tolist() == [0, 1, 2, 3]
+
+
+def test_first_ratio_does_not_count():
+    # The top row's delta is that of another row, so the first gap says nothing.
+    assert choose_peaks(np.full(9, 0.5), np.array([100.0, 3.0, 1.0, 0.8, *np.full(5, 0.4)])).tolist() == [0, 1]
+
+
+def test_rows_of_little_belief_come_last():
+    belief = np.array([0.5, 0.4, 0.45, 0.1, 0.3])
+    delta = np.array([5.0, 4.0, 0.1, 50.0, 0.1])
+    assert choose_peaks(belief, delta).tolist() == [0, 1]
+    assert choose_peaks(belief, delta, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_thresholds_choose_by_themselves():
+    belief, delta = delta_bel(three_groups(), 20)
+    by_delta = choose_peaks(belief, delta, min_delta=2.0)
+    assert set(by_delta) == set(np.flatnonzero(delta >= 2.0))
+    both = choose_peaks(belief, delta, min_belief=0.3, min_delta=2.0)
+    assert set(both) == set(np.flatnonzero((delta >= 2.0) & (belief >= 0.3)))
+    values = (belief * delta)[both]
+    assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        ({"min_delta": 1e6}, r"No row reaches min_belief=0 and min_delta=1e\+06; the largest are"),
+        ({"min_belief": 1.5}, r"min_belief must be a finite number in \[0, 1\], got 1.5"),
+        ({"min_delta": -1.0}, r"min_delta must be a finite number in \[0, inf\], got -1"),
+    ],
+)
+def test_thresholds_out_of_reach_are_refused(thresholds, message):
+    with pytest.raises(ValueError, match=message):
+        choose_peaks(*delta_bel(three_groups(), 20), **thresholds)
+
+
+def test_equal_rows_have_no_peaks():
+    with pytest.raises(ValueError, match="n_clusters=2 but X has only 0 distinct rows"):
+        choose_peaks(*delta_bel(np.ones((20, 2)), 5))

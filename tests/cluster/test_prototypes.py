@@ -1,0 +1,63 @@
+"""Starts and the loop that FCM, ECM and BPEC share."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from checks import three_groups
+from egmm import FCM
+from egmm.cluster.descent import descend
+from egmm.cluster.prototypes import starting_means
+from egmm.em.start import Sample, distinct
+
+
+def run(objectives, **options):
+    """Descend along given objectives; the state counts updates."""
+    parameters = {"tol": 0.1, "max_iter": 100} | options
+    return descend(0, lambda n: SimpleNamespace(objective=objectives[n]), lambda _, n: n + 1, **parameters)
+
+
+def test_descent_stops_after_as_many_small_changes_as_asked():
+    objectives = [10.0, 5.0, 4.95, 4.92, 4.91]
+    once, twice = run(objectives), run(objectives, repeats=2)
+    assert (once.state, once.history, once.converged) == (2, objectives[:3], True)
+    assert (twice.state, twice.converged) == (3, True)
+
+
+def test_descent_gives_up_after_the_allowed_updates():
+    stopped = run([10.0, 8.0, 6.0, 4.0], max_iter=2)
+    assert (stopped.state, stopped.history, stopped.converged) == (2, [10.0, 8.0, 6.0], False)
+
+
+def test_changes_within_rounding_count_as_none():
+    assert run([3e6, 1e6, 1e6 + 1e-9], tol=0.0).converged
+    with pytest.raises(IndexError, match="list index out of range"):
+        run([3e6, 1e6, 1e6 + 1e-7], tol=0.0)
+
+
+@pytest.mark.parametrize("init", ["kmeans", "random"])
+def test_start_is_the_weighted_mean_of_the_groups(init):
+    # Far apart: both starts find the two groups once each has a drawn row.
+    sample = Sample(np.array([[0.0], [1.0], [100.0], [101.0]]), np.array([3.0, 1.0, 1.0, 1.0]))
+    starts = [starting_means(sample, 2, init, np.random.RandomState(seed)) for seed in range(20)]
+    assert any(np.allclose(np.sort(start, axis=0), [[0.25], [100.5]]) for start in starts)
+
+
+def test_rows_with_ties_in_the_first_column_are_merged():
+    X = np.array([[1.0, 2.0], [1.0, 1.0], [0.0, 5.0], [1.0, 2.0], [1.0, 1.0], [0.0, 4.0]])
+    rows, weights = distinct(X, np.array([1.0, 2.0, 1.0, 5.0, 0.0, 1.0]))
+    assert rows.tolist() == [[0.0, 4.0], [0.0, 5.0], [1.0, 1.0], [1.0, 2.0]]
+    assert weights.tolist() == [1.0, 1.0, 2.0, 6.0]
+
+
+def test_start_of_large_data_looks_at_a_sample(monkeypatch):
+    seen = []
+    monkeypatch.setattr("egmm.cluster.base.SAMPLE_ROWS", 100)
+    monkeypatch.setattr("egmm.cluster.base.draw_sample", lambda rows, _: seen.append(rows.shape) or distinct_half(rows))
+    FCM(3, random_state=0).fit(three_groups())
+    assert seen == [(123, 2)]
+
+
+def distinct_half(rows):
+    return distinct(rows.X[::2], rows.sample_weight[::2])
