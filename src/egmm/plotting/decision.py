@@ -1,0 +1,66 @@
+"""The delta-Bel graph of belief-peaks clustering."""
+
+from typing import Any
+
+import numpy as np
+
+from egmm.cluster.bpec import BPEC
+from egmm.plotting.style import PALETTE, axes_or_new
+
+MAX_NAMED = 12
+"""Most peaks that are named: more labels would cover each other."""
+
+
+def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
+    """Draw the delta-Bel graph of a fitted BPEC, the chosen peaks ringed and named by their cluster.
+
+    Cluster centres stand out at the upper right: many neighbours believe in them, and rows believed in more are far.
+
+    Parameters
+    ----------
+    bpec : BPEC
+        Fitted with prototypes chosen from its data.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]]
+    >>> ax = plot_delta_bel(BPEC(n_neighbors=2).fit(X))
+    >>> [text.get_text() for text in ax.texts]
+    ['{1}', '{2}']
+    """
+    graph = getattr(bpec, "decision_graph_", None)
+    if graph is None:
+        raise ValueError(
+            "bpec has no delta-Bel graph: fit it first, and with init='peaks' instead of given prototypes."
+        )
+    ax = axes_or_new(ax)
+    is_peak = np.zeros(len(graph.belief), dtype=bool)
+    is_peak[graph.peaks] = True
+    ax.scatter(graph.belief[~is_peak], graph.delta[~is_peak], s=12, color="0.55", linewidths=0, label="rows")
+    ax.scatter(
+        graph.belief[is_peak],
+        graph.delta[is_peak],
+        s=55,
+        color=PALETTE[1],
+        edgecolors="black",
+        label=f"prototypes ({len(graph.peaks)})",
+        zorder=3,
+    )
+    for cluster, row in enumerate(graph.peaks[:MAX_NAMED], start=1):
+        # The top row has the delta of the second, often at nearly the same belief: their names part to both sides.
+        side, align = (7, "left") if cluster == 1 else (-7, "right")
+        at = (graph.belief[row], graph.delta[row])
+        ax.annotate(f"{{{cluster}}}", at, xytext=(side, 0), textcoords="offset points", ha=align, va="center")
+    ax.margins(x=0.1)
+    ax.set_xlabel("Bel: belief in being a centre")
+    ax.set_ylabel("δ: distance to the nearest row of larger belief")
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left", fontsize="small")
+    ax.grid(alpha=0.3)
+    return ax

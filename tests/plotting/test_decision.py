@@ -1,0 +1,47 @@
+"""The delta-Bel plot shows the data of the graph."""
+
+import numpy as np
+import pytest
+
+from checks import three_groups
+from egmm import BPEC
+from egmm.plotting import plot_delta_bel
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="needs the plot extra")
+
+
+@pytest.fixture
+def ax():
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def test_every_row_is_drawn_once_and_the_peaks_are_marked(ax):
+    bpec = BPEC(n_neighbors=20).fit(three_groups())
+    assert plot_delta_bel(bpec, ax) is ax
+    rows, peaks = (collection.get_offsets() for collection in ax.collections)
+    graph = bpec.decision_graph_
+    points = np.column_stack([graph.belief, graph.delta])
+    assert {tuple(p) for p in peaks} == {tuple(p) for p in points[graph.peaks]}
+    assert sorted(map(tuple, np.vstack([rows, peaks]))) == sorted(map(tuple, points))
+    assert [text.get_text() for text in ax.texts] == ["{1}", "{2}", "{3}"]
+    assert "Bel" in ax.get_xlabel()
+    assert "δ" in ax.get_ylabel()
+
+
+def test_a_new_figure_without_axes():
+    drawn = plot_delta_bel(BPEC(n_neighbors=20).fit(three_groups()))
+    assert drawn.get_legend() is not None
+    plt.close(drawn.figure)
+
+
+def test_names_stop_where_they_would_cover_each_other(ax):
+    plot_delta_bel(BPEC(20, n_neighbors=10, distance="euclidean", focal_sets="simple").fit(three_groups()), ax)
+    assert len(ax.texts) == 12
+
+
+@pytest.mark.parametrize("bpec", [BPEC(), BPEC(init=[[0.0, 0.0], [6.0, 0.0]]).fit(three_groups())])
+def test_no_graph_no_plot(bpec, ax):
+    with pytest.raises(ValueError, match="bpec has no delta-Bel graph: fit it first, and with init='peaks'"):
+        plot_delta_bel(bpec, ax)
