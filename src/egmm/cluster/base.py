@@ -20,7 +20,7 @@ from egmm.belief.uncertainty import nonspecificity
 from egmm.cluster.descent import Descent
 from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
 from egmm.cluster.prototypes import check_prototypes, fit_prototypes, starting_means
-from egmm.em.start import SAMPLE_ROWS, Sample, distinct, draw_sample
+from egmm.em.start import SAMPLE_ROWS, Sample, draw_sample
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
@@ -178,7 +178,8 @@ class PrototypeClusterer(CredalClusterer):
         self._pricing = self._make_pricing(n_clusters)
         self.focal_sets_ = self._pricing.focal
         # Sorted and merged, neither the order of the rows nor weight split over duplicates can change the result.
-        sample = distinct(X, np.ones(len(X)) if sample_weight is None else sample_weight)
+        with ArrayRows(X, sample_weight) as rows:
+            sample = draw_sample(rows, seed=0, size=len(X))
         if n_clusters > len(sample.rows):
             raise ValueError(f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight.")
         best = fit_prototypes(sample, self._starts(sample, n_clusters), self._pricing, tol=tol, max_iter=max_iter)

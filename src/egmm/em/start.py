@@ -28,52 +28,64 @@ class Sample(NamedTuple):
     rows: FloatArray
     weights: FloatArray
 
-    def plus(self, other: Self) -> "Sample":
-        """Return the distinct rows of both samples."""
-        return distinct(np.concatenate([self.rows, other.rows]), np.concatenate([self.weights, other.weights]))
 
+class Drawn(NamedTuple):
+    """Distinct rows in the order of their hashes: quick to merge."""
 
-def distinct(X: FloatArray, weights: FloatArray) -> Sample:
-    """Sort rows, merge equal ones and drop those without weight."""
-    X, weights = X[weights > 0], weights[weights > 0]
-    order = np.argsort(X[:, 0], kind="stable")
-    if (X[order[1:], 0] == X[order[:-1], 0]).any():
-        order = np.lexsort(X.T[::-1])
-    X, weights = X[order], weights[order]
-    is_new = np.ones(len(X), dtype=bool)
-    is_new[1:] = (X[1:] != X[:-1]).any(axis=1)
-    firsts = np.flatnonzero(is_new)
-    return Sample(X[firsts], np.add.reduceat(weights, firsts) if len(firsts) else weights)
+    rows: FloatArray
+    weights: FloatArray
+    hashes: NDArray[np.uint64]
+
+    def plus(self, other: Self) -> "Drawn":
+        """Return the distinct rows of both."""
+        return _merged(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
 
 def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
-    """Distinct rows, about `size` of them where there are more.
+    """Return the distinct rows, or where there are more than `size`, those with the `size` smallest hashes.
 
-    A row is drawn if a hash of its values is small, so the same rows are drawn in any order and from any source.
+    The set of rows alone decides: neither their order, nor where they are, nor how often a row is there.
     """
     n_rows, n_features = rows.shape
-    keys = np.random.default_rng(seed).integers(1, 2**63, size=n_features, dtype=np.uint64) * np.uint64(2) + np.uint64(
-        1
-    )
-    fraction = min(1.0, size / n_rows)
+    keys = 2 * np.random.default_rng(seed).integers(1, 2**63, size=n_features, dtype=np.uint64) + np.uint64(1)
+    # A quarter more than needed; where rows repeat (grey levels, integers) too few are distinct and more are read.
+    fraction = min(1.0, 1.25 * size / n_rows)
     while True:
-        sample = rows.reduce(partial(_draw, keys=keys, fraction=fraction))
-        # Heavy ties (grey levels, integers) leave few distinct rows: look at more of them.
-        if fraction == 1.0 or len(sample.rows) >= size // 4:
-            return sample
+        drawn = rows.reduce(partial(_draw, keys=keys, fraction=fraction))
+        if fraction == 1.0 or len(drawn.rows) >= size:
+            break
         fraction = min(1.0, 8 * fraction)
+    order = _row_order(drawn.rows[:size])
+    return Sample(drawn.rows[order], drawn.weights[order])
 
 
-def _draw(X: FloatArray, sample_weight: FloatArray | None, keys: NDArray[np.uint64], fraction: float) -> Sample:
-    rows = np.asarray(X, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+def _row_order(rows: FloatArray) -> IntArray:
+    """Order of rows by their columns; the first column decides where it has no ties."""
+    order = np.argsort(rows[:, 0], kind="stable")
+    if (rows[order[1:], 0] == rows[order[:-1], 0]).any():
+        order = np.lexsort(rows.T[::-1])
+    return order
+
+
+def _draw(X: FloatArray, sample_weight: FloatArray | None, keys: NDArray[np.uint64], fraction: float) -> Drawn:
+    """Rows of a block that have weight and a small hash."""
+    rows = np.asarray(X, dtype=np.float64, order="C") + 0.0  # -0.0 becomes 0.0
     weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if fraction < 1.0:
-        bits = np.ascontiguousarray(rows).view(np.uint64)
-        mixed = ((bits ^ (bits >> np.uint64(29))) * keys).sum(axis=1, dtype=np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-        drawn = (mixed >> np.uint64(11)) < np.uint64(fraction * 2**53)
-        rows, weights = rows[drawn], weights[drawn]
-    return distinct(rows, weights)
+    bits = rows.view(np.uint64)
+    mixed = ((bits ^ (bits >> np.uint64(29))) * keys).sum(axis=1, dtype=np.uint64)
+    hashes = ((mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
+    drawn = (weights > 0) & (hashes < np.uint64(fraction * 2**53))
+    return _merged(rows[drawn], weights[drawn], hashes[drawn])
+
+
+def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -> Drawn:
+    """Sort by hash and add up the weights of equal rows."""
+    order = np.argsort(hashes, kind="stable")
+    rows, weights, hashes = rows[order], weights[order], hashes[order]
+    is_new = np.ones(len(rows), dtype=bool)
+    is_new[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    firsts = np.flatnonzero(is_new)
+    return Drawn(rows[firsts], np.add.reduceat(weights, firsts) if len(firsts) else weights, hashes[firsts])
 
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
