@@ -7,7 +7,7 @@ from egmm.belief.focal import FocalSets
 from egmm.em import natural
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
-from egmm.em.mstep import cluster_means, expected_terms, m_step
+from egmm.em.mstep import cluster_means, expected_terms, m_step, start_from_groups
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import Statistics, moments
 from egmm.em.tangent import project
@@ -218,9 +218,27 @@ def test_without_mass_on_meta_clusters_one_step_is_the_classical_one(rng, model)
     counts[singles] = rows.set_counts
     total, ridge = moments(case.X, None), np.zeros(3)
     classical = m_step(rows, total, np.eye(4), case.params, model, ridge)
-    # Smaller than the solution: no variance shrinks, which is where a step is not linear in them.
-    start = classical._replace(covariances=0.2 * classical.covariances)
+    # Larger than the solution, but not so that a step would leave the positive definite matrices.
+    start = classical._replace(covariances=1.3 * classical.covariances)
     step = m_step(rows._replace(set_counts=counts), total, case.shares, start, model, ridge)
     again = m_step(rows, total, np.eye(4), start, model, ridge)
     np.testing.assert_allclose(step.means, again.means, atol=1e-9)
     np.testing.assert_allclose(step.covariances, again.covariances, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", OWN)
+def test_steps_converge_where_the_model_does_not_fit(rng, model):
+    """What no covariance of the model can follow must not hold the others up."""
+    case = Case(rng, model)
+    case.X = case.X * [0.05, 1.0, 6.0]
+    counts, sums, scatters = statistics(case.X, case.mass, case.sets, 4)
+    if is_diagonal(model):
+        scatters = np.einsum("kdd->kd", scatters)
+    total, ridge = moments(case.X, None), np.zeros(3)
+    groups = group_statistics(case.X, rng.integers(4, size=60), 4, is_diagonal(model))
+    params, values = start_from_groups(groups, total, len(case.sets), model, ridge), []
+    for _ in range(30):
+        params = m_step(Statistics(counts, sums, scatters, 0.0), total, case.shares, params, model, ridge)
+        values.append(case.q(params.means, params.covariances))
+    assert values[-1] - values[9] < 1e-3
+    assert values[-1] - values[-2] < 1e-7

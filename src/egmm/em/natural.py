@@ -85,9 +85,7 @@ def raise_q(
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and covariances, (C, D) and (C, D, D), with a higher Q than those given."""
     here = evaluate(expected, _vector_blocks(covariance, means), matrix_blocks(covariance, covariances), covariance)
-    # Whitened by the eigenvectors too, a direction is how much each precision changes.
-    changes, turn = np.linalg.eigh(newton_direction(expected, here, covariance))
-    colouring = here.covariances @ here.whitening @ turn
+    changes, colouring = _changes(here, newton_direction(expected, here, covariance), covariance)
     slack = SLACK * expected.log_det_counts.sum() * means.shape[1]
     for halving in range(MAX_HALVINGS):
         there = _move(expected, here, colouring, 0.5**halving * changes, covariance)
@@ -187,10 +185,21 @@ def curvature(expected: Expected, point: Point, directions: FloatArray) -> Float
     return np.asarray(_t(point.whitening) @ _mix(shares.T, images) @ point.whitening)
 
 
+def _changes(here: Point, direction: FloatArray, covariance: str) -> tuple[FloatArray, FloatArray]:
+    """Diagonalise a whitened direction: relative changes of precisions, and the coloured axes they are along."""
+    changes, turn = np.linalg.eigh(direction)
+    if not changes.max() < 1:
+        # Too far for variances to follow linearly, as they must for the part off the tangent to do nothing.
+        changes, turn = np.linalg.eigh(project(covariance, direction, here.counts, here.variances))
+    return changes, here.covariances @ here.whitening @ turn
+
+
 def _move(expected: Expected, here: Point, colouring: FloatArray, changes: FloatArray, covariance: str) -> Point | None:
     """Change variances against the precisions and return to the model; None where rounding leaves no covariance."""
-    # 1 - x, which is exact for singletons, up to 1/2; from there 1 / 4x, so that variances shrink but stay.
-    variances = np.where(changes > 0.5, 0.25 / np.maximum(changes, 0.5), 1 - changes)
+    variances = 1 - changes
+    if not variances.min() > 0:
+        # 1 / 4x from 1/2 on: they shrink but stay.
+        variances = np.where(changes > 0.5, 0.25 / np.maximum(changes, 0.5), variances)
     scatters = (colouring * variances[..., None, :]) @ _t(colouring) * here.counts[:, None, None]
     moved = fit_covariances(
         covariance,
