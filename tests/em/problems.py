@@ -21,9 +21,9 @@ def start_of(problem: Problem, labels) -> Parameters:
     """The label start of a problem."""
     n_focal, n_clusters = problem.shares.shape
     rows = problem.rows
-    groups = start.group_statistics(rows.X, rows.sample_weight, labels, problem.moments.centre, n_clusters)
-    params = start.start_parameters(groups, None, n_focal, problem.covariance)
-    return params._replace(covariances=params.covariances + np.diag(problem.ridge))
+    statistics = start.group_statistics(rows.X, rows.sample_weight, labels, problem.moments.centre, n_clusters)
+    groups = start.Groups(statistics)
+    return start.start_parameters(groups, problem.moments, n_focal, problem.covariance, problem.ridge, None)
 
 
 def after_em(problem: Problem, labels, n_steps: int) -> list[Point]:

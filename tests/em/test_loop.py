@@ -99,11 +99,13 @@ def test_no_more_steps_than_allowed(blobs, accelerate, max_iter) -> None:
     assert not ascent.converged
 
 
-def test_spherical_covariances_are_left_to_em(blobs) -> None:
+def test_spherical_covariances_are_left_to_em_which_goes_on_while_it_gains(blobs) -> None:
     X, labels = blobs
     problem = problem_of(X, covariance="EII")
-    plain, fast = (ascend(problem, labels, accelerate=a, tol=1e-3)[0] for a in (False, True))
-    assert plain.history == fast.history
+    plain, fast = (ascend(problem, labels, accelerate=a, tol=0.05)[0] for a in (False, True))
+    assert plain.n_iter < fast.n_iter
+    assert plain.history == fast.history[: plain.n_iter + 1]
+    assert fast.n_passes == fast.n_iter + 1
 
 
 # Acceleration ---------------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ def test_acceleration_saves_passes(request, name) -> None:
     assert passes_to(plain, level) >= RATIOS[name] * ours
 
 
-@pytest.mark.parametrize("name", RATIOS)
+@pytest.mark.parametrize("name", [*SIMULATED, *SHIPPED, "seeds", "newthyroid", "knowledge", "ecoli"])
 @pytest.mark.parametrize("tol", [1e-2, 1e-3])
 def test_what_is_left_when_it_stops_is_little(request, name, tol) -> None:
     X, n_clusters, family = example(name, request)

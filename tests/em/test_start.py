@@ -6,7 +6,7 @@ import pytest
 import oracles
 from egmm.em import start
 from egmm.em.parameters import Parameters
-from egmm.em.start import Sample, draw_sample, group_statistics, groups_by_means, start_parameters
+from egmm.em.start import Groups, Sample, draw_sample, group_statistics, groups_by_means, start_parameters
 from egmm.em.statistics import moments
 from egmm.rows.array import ArrayRows
 
@@ -123,12 +123,16 @@ def groups(rng):
     return X, np.repeat([0, 1, 2], [20, 15, 5])
 
 
-def parameters_of(X, labels, weight=None, means=None, covariance="EEE", n_clusters=3) -> Parameters:
+def parameters_of(X, labels, weight=None, means=None, n_clusters=3) -> Parameters:
     total = moments(X, weight)
     means = None if means is None else means - total.centre
-    statistics = group_statistics(X, weight, labels, total.centre, n_clusters)
-    params = start_parameters(statistics, means, 7, covariance)
+    found = Groups(group_statistics(X, weight, labels, total.centre, n_clusters), means)
+    params = start_parameters(found, total, 7, "EEE", np.zeros(X.shape[1]), None)
     return params._replace(means=params.means + total.centre)
+
+
+def ridge_of(X, labels) -> np.ndarray:
+    return start.automatic_ridge(np.diag(parameters_of(X, labels).covariances), moments(X, None))
 
 
 def test_labels_give_the_authors_start(groups) -> None:
@@ -208,19 +212,18 @@ def test_random_means_are_drawn_by_weight(rng) -> None:
 def test_the_automatic_ridge_follows_the_units(rng, groups) -> None:
     X, labels = groups
     units = np.array([1e-8, 1.0, 1e8])
-    one, other = (start.automatic_ridge(parameters_of(Y, labels), moments(Y, None)) for Y in (X, X * units))
+    one, other = (ridge_of(Y, labels) for Y in (X, X * units))
     np.testing.assert_allclose(other, one * units**2, rtol=1e-9)
     np.testing.assert_allclose(one, 1e-9 * np.diag(parameters_of(X, labels).covariances), rtol=1e-12)
 
 
 def test_without_variance_within_groups_the_ridge_follows_the_whole(rng) -> None:
     X = np.repeat(rng.normal(size=(3, 3)), 10, axis=0)
-    total = moments(X, None)
-    ridge = start.automatic_ridge(parameters_of(X, np.repeat([0, 1, 2], 10)), total)
-    np.testing.assert_allclose(ridge, 1e-12 * np.diag(total.scatter) / 30, rtol=1e-6)
+    whole = np.diag(moments(X, None).scatter) / 30
+    np.testing.assert_allclose(ridge_of(X, np.repeat([0, 1, 2], 10)), 1e-12 * whole, rtol=1e-6)
 
 
 def test_a_constant_feature_gets_some_ridge(groups) -> None:
     X, labels = groups
     X = np.column_stack([X, np.full(40, 0.1)])
-    assert start.automatic_ridge(parameters_of(X, labels), moments(X, None))[3] == 1e-9
+    assert ridge_of(X, labels)[3] == 1e-9
