@@ -9,7 +9,12 @@ from checks import three_groups
 from egmm import FCM
 from egmm.cluster.descent import descend
 from egmm.cluster.prototypes import starting_means
-from egmm.em.start import Sample, distinct
+from egmm.em.start import Sample, draw_sample
+from egmm.rows.array import ArrayRows
+
+
+def distinct(X: np.ndarray, weights: np.ndarray) -> Sample:
+    return draw_sample(ArrayRows(X, weights), seed=0, size=len(X))
 
 
 def run(objectives, **options):
@@ -53,11 +58,13 @@ def test_rows_with_ties_in_the_first_column_are_merged():
 
 def test_start_of_large_data_looks_at_a_sample(monkeypatch):
     seen = []
+
+    def draw(rows, seed, **size):
+        seen.append((rows.shape, size))
+        return draw_sample(rows, seed, **size) if size else distinct(rows.X[::2], rows.sample_weight[::2])
+
     monkeypatch.setattr("egmm.cluster.base.SAMPLE_ROWS", 100)
-    monkeypatch.setattr("egmm.cluster.base.draw_sample", lambda rows, _: seen.append(rows.shape) or distinct_half(rows))
+    monkeypatch.setattr("egmm.cluster.base.draw_sample", draw)
     FCM(3, random_state=0).fit(three_groups())
-    assert seen == [(123, 2)]
-
-
-def distinct_half(rows):
-    return distinct(rows.X[::2], rows.sample_weight[::2])
+    # All distinct rows for the descent, then a sample of them for the start.
+    assert seen == [((123, 2), {"size": 123}), ((123, 2), {})]
