@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from egmm import BPEC, ECM, FCM, CredalPartition
+from egmm import BPEC, ECM, EGMM, FCM, CredalPartition
 
 PROTOTYPE_CLUSTERERS: dict[str, Callable[[], Any]] = {
     "FCM": lambda: FCM(3, random_state=0),
@@ -26,7 +26,11 @@ PROTOTYPE_CLUSTERERS: dict[str, Callable[[], Any]] = {
     "BPEC, Euclidean": lambda: BPEC(3, n_neighbors=20, distance="euclidean"),
 }
 
-CLUSTERERS = PROTOTYPE_CLUSTERERS
+CLUSTERERS: dict[str, Callable[[], Any]] = {
+    **PROTOTYPE_CLUSTERERS,
+    "EGMM": lambda: EGMM(3, random_state=0),
+    "EGMM-VVI-prior": lambda: EGMM(3, covariance="VVI", prior="default", random_state=0),
+}
 
 CHECKS: list[Callable[[Any], None]] = []
 OBJECTIVE_CHECKS: list[Callable[[Any], None]] = []

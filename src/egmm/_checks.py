@@ -121,3 +121,13 @@ def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
         package = module.partition(".")[0]
         wanted = f"egmm[{extra}]" if extra else package
         raise ImportError(f"{purpose} need {package}: pip install '{wanted}'.") from error
+
+
+def check_prototypes(init: Any, n_clusters: int | None, n_features: int) -> FloatArray:
+    """Return `init` as distinct prototypes, n_clusters of them unless that is None, or say what is wrong with them."""
+    prototypes = check_finite_matrix("init", init, (n_clusters, n_features))
+    seen: dict[tuple[float, ...], int] = {}
+    for k, row in enumerate(map(tuple, prototypes.tolist())):
+        if seen.setdefault(row, k) != k:
+            raise ValueError(f"init must hold distinct prototypes, but its rows {seen[row]} and {k} are identical.")
+    return prototypes

@@ -248,9 +248,25 @@ class FittedMixture(BaseEstimator):
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_min_samples=least,
-            ensure_all_finite=not reset,  # At a fit the moments tell, and the message names the entry.
+            ensure_all_finite=False,  # Checked here, with a message that names the entry.
         )
-        return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
+        rows = ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
+        with np.errstate(all="ignore"):
+            self._check_finite(rows, X.sum(dtype=np.float64))
+        return rows
+
+    def _check_finite(self, rows: RowSource, total: Any) -> None:
+        """A sum over all rows is finite unless some entry is not (or is huge), so one look at it spares a search."""
+        bad = None if np.isfinite(total).all() else rows.first_not_finite()
+        if bad is None:
+            return
+        row, column, value = bad
+        names = getattr(self, "feature_names_in_", None)
+        name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+        kind = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"Input X contains {kind} at row {row}, {name}; EGMM needs complete data: drop or impute such rows."
+        )
 
     def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
         """scikit-learn's rules on features, for rows it must not load."""

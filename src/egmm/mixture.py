@@ -19,6 +19,7 @@ from egmm._checks import (
     check_choice,
     check_finite_matrix,
     check_integer,
+    check_prototypes,
     check_real,
 )
 from egmm.belief.focal import FocalSets
@@ -211,7 +212,9 @@ class EGMM(ClusterMixin, FittedMixture):
         self._check_parameters()
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = rows.reduce(moments)
-            self._check_finite(rows, total)
+            self._check_finite(rows, total.scatter)
+            if not np.isfinite(total.scatter).all():
+                raise ValueError("X holds values too large for their squares to be summed (about 1e150); rescale it.")
             options = self._options(rows, total)
             fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
             self._set_fitted(fit, total)
@@ -316,7 +319,7 @@ class EGMM(ClusterMixin, FittedMixture):
             return check_choice("init", self.init, STARTS)
         if np.ndim(self.init) == 1:
             return self._start_labels(rows.shape[0])
-        return check_finite_matrix("init (means)", self.init, (self.n_clusters, rows.shape[1]))
+        return check_prototypes(self.init, self.n_clusters, rows.shape[1])
 
     def _start_labels(self, n_rows: int) -> IntArray:
         labels = check_finite_matrix("init (labels)", self.init, (n_rows,))
@@ -324,21 +327,6 @@ class EGMM(ClusterMixin, FittedMixture):
             bad = labels[~np.isin(labels, np.arange(self.n_clusters))][0]
             raise ValueError(f"init labels must be whole numbers from 0 to {self.n_clusters - 1}, got {bad:g}.")
         return labels.astype(np.int64)
-
-    def _check_finite(self, rows: RowSource, total: Moments) -> None:
-        """Sums over all rows are finite unless some entry is not, so one look at them spares a pass."""
-        if np.isfinite(total.scatter).all():
-            return
-        bad = rows.first_not_finite()
-        if bad is None:
-            raise ValueError("X holds values too large for their squares to be summed (above about 1e150); rescale it.")
-        row, column, value = bad
-        names = getattr(self, "feature_names_in_", None)
-        name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
-        kind = "NaN" if np.isnan(value) else "infinity"
-        raise ValueError(
-            f"Input X contains {kind} at row {row}, {name}; EGMM needs complete data: drop or impute such rows."
-        )
 
     def _set_fitted(self, fit: Fit, total: Moments) -> None:
         ascent = fit.ascent

@@ -1,24 +1,35 @@
 """How many clusters, and which covariance model."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from egmm._checks import check_choice, check_integer
 from egmm._progress import Progress
+from egmm.cluster import BPEC, ECM, FCM
 from egmm.em.covariance import MODELS
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows.threads import available_cores
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
-"""Criteria, and whether higher is better."""
+"""Criteria of mixtures, and whether higher is better."""
+
+INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
+    FCM: ("mpc", True, attrgetter("mpc_")),
+    ECM: ("ans", False, attrgetter("ans_")),
+    BPEC: ("delta_bel", True, attrgetter("decision_graph_.gap")),
+}
+"""The peers' own indices: name, whether higher is better, and where it is."""
 
 SECONDS_ALONE = 1.0
 """Work this short is done in this process; starting others would take longer."""
@@ -35,6 +46,11 @@ class Candidate:
     seconds: float = 0.0
     failure: str = ""
 
+    @property
+    def is_degenerate(self) -> bool:
+        """Whether the fit collapsed, so that its likelihood is no guide."""
+        return bool(getattr(self.model, "degenerate_", False))
+
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""
         return float("nan") if self.criteria is None else self.criteria[criterion]
@@ -49,14 +65,17 @@ class Selection:
         All fits, failed ones too.
     criterion : str
         What the best was chosen by.
-    best : EGMM
+    higher_is_better : bool
+        Its direction.
+    best : estimator
         The fitted model chosen.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], criterion: str) -> None:
+    def __init__(self, candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> None:
         self.candidates = tuple(candidates)
         self.criterion = criterion
-        self._chosen = _choose(self.candidates, criterion)
+        self.higher_is_better = higher_is_better
+        self._chosen = _choose(self.candidates, criterion, higher_is_better)
 
     @property
     def best(self) -> Any:
@@ -79,9 +98,9 @@ class Selection:
             {
                 "n_clusters": candidate.n_clusters,
                 "covariance": candidate.covariance,
-                **{name: candidate.value(name) for name in CRITERIA},
-                "converged": bool(candidate.model is not None and candidate.model.converged_),
-                "degenerate": bool(candidate.model is not None and candidate.model.degenerate_),
+                **(candidate.criteria or {self.criterion: float("nan")}),
+                "converged": bool(getattr(candidate.model, "converged_", False)),
+                "degenerate": candidate.is_degenerate,
                 "seconds": candidate.seconds,
                 "failure": candidate.failure,
             }
@@ -96,21 +115,21 @@ class Selection:
             counts,
             values,
             name=self.criterion.upper(),
-            higher_is_better=CRITERIA[self.criterion],
+            higher_is_better=self.higher_is_better,
             best=(self.n_clusters, self.covariance),
             ax=ax,
         )
 
     def __repr__(self) -> str:
         counts, models = self._axes()
-        better = "higher" if CRITERIA[self.criterion] else "lower"
+        better = "higher" if self.higher_is_better else "lower"
         lines = [f"{self.criterion.upper()} ({better} is better)", "C".rjust(4) + "".join(m.rjust(12) for m in models)]
         for count in counts:
             cells = []
             for model in models:
                 mark = "*" if (count, model) == (self.n_clusters, self.covariance) else ""
                 value = self._value(count, model)
-                cells.append(("failed" if np.isnan(value) else f"{value:.1f}{mark}").rjust(12))
+                cells.append(("failed" if np.isnan(value) else f"{_short(value)}{mark}").rjust(12))
             lines.append(str(count).rjust(4) + "".join(cells))
         lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}")
         return "\n".join(lines)
@@ -133,6 +152,7 @@ def select_model(
     covariance: str | Iterable[str] = ("EEE",),
     criterion: str = "ebic",
     *,
+    estimator: Any = None,
     sample_weight: Any = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
@@ -151,6 +171,9 @@ def select_model(
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
         What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+    estimator : FCM, ECM or BPEC, default=None
+        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), or the gap of
+        the delta-Bel graph (maximised). None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None
@@ -160,7 +183,7 @@ def select_model(
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
-        Further parameters of `EGMM`.
+        Further parameters of the estimator.
 
     Returns
     -------
@@ -179,18 +202,23 @@ def select_model(
     """
     check_choice("criterion", criterion, CRITERIA)
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    models = _models(covariance, X)
+    higher_is_better = CRITERIA[criterion]
+    seed = int(check_random_state(random_state).randint(2**31))
+    if estimator is None:
+        base, models = EGMM(**parameters), _models(covariance, X)
+    else:
+        criterion, higher_is_better, _ = _index(estimator)
+        base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
     if not counts or not models:
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
-    random = check_random_state(random_state)
-    base = EGMM(random_state=int(random.randint(2**31)), n_jobs=n_jobs, **parameters)
-    jobs = [(clone(base).set_params(n_clusters=c, covariance=m), X, sample_weight) for m in models for c in counts]
+    base.set_params(random_state=seed)
+    jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
     candidates = []
     with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
         for candidate in _run(jobs, n_jobs or available_cores()):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    return Selection(candidates, criterion)
+    return Selection(candidates, criterion, higher_is_better)
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
@@ -201,7 +229,20 @@ def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
     return ["E", "V"] if np.shape(X)[1] == 1 else list(MODELS)
 
 
-def _run(jobs: list[tuple[Any, Any, Any]], n_jobs: int) -> Iterator[Candidate]:
+def _candidate(base: Any, n_clusters: int, model: str) -> Any:
+    candidate = clone(base).set_params(n_clusters=n_clusters)
+    return candidate.set_params(covariance=model) if isinstance(base, EGMM) else candidate
+
+
+def _index(estimator: Any) -> tuple[str, bool, Callable[[Any], float]]:
+    for kind, index in INDICES.items():
+        if isinstance(estimator, kind):
+            return index
+    known = ", ".join(kind.__name__ for kind in INDICES)
+    raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
+
+
+def _run(jobs: list[tuple[Any, str, Any, Any]], n_jobs: int) -> Iterator[Candidate]:
     """Fit one after another while that is quick, then the rest in processes; in the order of `jobs`."""
     began = time.monotonic()
     done = 0
@@ -210,23 +251,39 @@ def _run(jobs: list[tuple[Any, Any, Any]], n_jobs: int) -> Iterator[Candidate]:
         done += 1
     if done < len(jobs):
         workers = Parallel(n_jobs=n_jobs, return_as="generator")
-        yield from workers(delayed(_fit)(model.set_params(n_jobs=1), X, w) for model, X, w in jobs[done:])
+        # One thread each: the processes share the cores.
+        yield from workers(delayed(_fit)(_single(model), name, X, w) for model, name, X, w in jobs[done:])
 
 
-def _fit(model: Any, X: Any, sample_weight: Any) -> Candidate:
+def _single(model: Any) -> Any:
+    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
+
+
+def _fit(model: Any, name: str, X: Any, sample_weight: Any) -> Candidate:
     began = time.perf_counter()
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     try:
-        model.fit(X, sample_weight=sample_weight)
-        criteria = {name: float(getattr(model, name)(X, sample_weight)) for name in CRITERIA}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
+            model.fit(X, **weights)
+        if isinstance(model, EGMM):
+            criteria = {criterion: float(getattr(model, criterion)(X, sample_weight)) for criterion in CRITERIA}
+        else:
+            index, _, read = _index(model)
+            criteria = {index: float(read(model))}
     except ValueError as error:
-        return Candidate(model.n_clusters, model.covariance, failure=str(error), seconds=time.perf_counter() - began)
-    return Candidate(model.n_clusters, model.covariance, model, criteria, time.perf_counter() - began)
+        return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
+    return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
-def _choose(candidates: Sequence[Candidate], criterion: str) -> Candidate:
+def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:
     fitted = [candidate for candidate in candidates if candidate.model is not None]
     if not fitted:
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
-    sign = 1.0 if CRITERIA[criterion] else -1.0
-    return max(fitted, key=lambda c: (not c.model.degenerate_, sign * c.value(criterion)))
+    sign = 1.0 if higher_is_better else -1.0
+    return max(fitted, key=lambda c: (not c.is_degenerate, sign * c.value(criterion)))
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.4g}"

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._checks import FloatArray, IntArray, check_finite_rows, check_integer, check_real
+from egmm._checks import FloatArray, IntArray, check_finite_rows, check_integer, check_prototypes, check_real
 from egmm.belief.decisions import best_cluster, heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
@@ -19,7 +19,7 @@ from egmm.belief.transforms import pignistic
 from egmm.belief.uncertainty import nonspecificity
 from egmm.cluster.descent import Descent
 from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
-from egmm.cluster.prototypes import check_prototypes, fit_prototypes, starting_means
+from egmm.cluster.prototypes import fit_prototypes, starting_means
 from egmm.em.start import SAMPLE_ROWS, Sample, draw_sample
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread

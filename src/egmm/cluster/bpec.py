@@ -5,14 +5,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_choice, check_integer, check_real
+from egmm._checks import FloatArray, check_choice, check_integer, check_prototypes, check_real
 from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.descent import Descent, descend
 from egmm.cluster.masses import ROUNDING, Costs, Pricing, euclidean, evidential_pricing, mahalanobis, relative_masses
 from egmm.cluster.peaks import DecisionGraph, choose_peaks, delta_bel
-from egmm.cluster.prototypes import check_prototypes
 from egmm.rows.array import ArrayRows
 
 

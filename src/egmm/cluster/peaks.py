@@ -24,6 +24,14 @@ class DecisionGraph(NamedTuple):
     peaks: IntArray
     """(n_clusters,) the rows chosen as prototypes, by falling delta times belief."""
 
+    @property
+    def gap(self) -> float:
+        """Smallest decision value chosen over the largest left: how clearly the graph shows this many peaks."""
+        value = self.delta * self.belief
+        left = (self.belief >= np.median(self.belief)) & (self.delta > 0)
+        left[self.peaks] = False
+        return float(value[self.peaks].min() / value[left].max()) if left.any() else np.inf
+
 
 def delta_bel(
     X: Any, n_neighbors: int = 50, quantile: float = 0.9, *, n_jobs: int | None = None

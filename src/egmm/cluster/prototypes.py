@@ -1,11 +1,11 @@
 """Starts, passes and updates of the clusterers that move their prototypes: FCM and ECM."""
 
 from functools import partial, reduce
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_choice, check_finite_matrix
+from egmm._checks import FloatArray, check_choice
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
 from egmm.cluster.masses import ROUNDING, EuclideanCosts, Pricing, relative_masses
@@ -97,16 +97,6 @@ def fit_prototypes(
         ]
     best = min(runs, key=lambda run: run.history[-1])
     return best._replace(state=best.state + centre)
-
-
-def check_prototypes(init: Any, n_clusters: int | None, n_features: int) -> FloatArray:
-    """Return `init` as distinct prototypes, n_clusters of them unless that is None, or say what is wrong with them."""
-    prototypes = check_finite_matrix("init", init, (n_clusters, n_features))
-    seen: dict[tuple[float, ...], int] = {}
-    for k, row in enumerate(map(tuple, prototypes.tolist())):
-        if seen.setdefault(row, k) != k:
-            raise ValueError(f"init must hold distinct prototypes, but its rows {seen[row]} and {k} are identical.")
-    return prototypes
 
 
 def starting_means(sample: Sample, n_clusters: int, init: str, random: np.random.RandomState) -> FloatArray:

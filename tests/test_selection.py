@@ -1,0 +1,154 @@
+"""Choosing the number of clusters and the covariance model."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from egmm import BPEC, ECM, EGMM, FCM, select_model
+from egmm.datasets import make_diamond
+from egmm.em.covariance import MODELS
+
+mpl.use("Agg")
+
+PAPER = {"focal_sets": "full", "reg_covar": 0.01, "accelerate": False, "tol": 1e-3 / 11}
+"""The paper's settings for the Diamond data: 11 rows, tolerance 1e-3 on the total."""
+
+
+@pytest.fixture
+def blobs(rng) -> np.ndarray:
+    # Not in a row: the middle one of three would be the meta-cluster of the others.
+    return np.concatenate([rng.normal(centre, 1.0, (80, 2)) for centre in ([0, 0], [8, 0], [0, 8])])
+
+
+@pytest.mark.paper
+@pytest.mark.parametrize(("n_clusters", "printed"), [(2, -55.9), (3, -63.1)])
+def test_diamond_as_printed(n_clusters, printed) -> None:
+    X, _ = make_diamond()
+    for seed in range(3):
+        labels = KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(X)
+        assert round(EGMM(n_clusters, init=labels, **PAPER).fit(X).ebic_, 1) == printed
+
+
+@pytest.mark.paper
+def test_diamond_has_two_clusters() -> None:
+    X, _ = make_diamond()
+    selection = select_model(X, range(2, 7), n_init=10, random_state=0, **PAPER)
+    assert selection.n_clusters == 2
+    values = {row["n_clusters"]: row["ebic"] for row in selection.table()}
+    assert round(values[2], 1) == -55.9
+    # Single starts give -63.10 to -63.00: the best likelihood of ten is the upper end.
+    assert -63.105 <= values[3] <= -62.995
+
+
+def test_the_criterion_decides_and_is_the_models_own(blobs) -> None:
+    for criterion, better in {"ebic": max, "bic": min, "icl": min, "aic": min}.items():
+        selection = select_model(blobs, range(1, 5), criterion=criterion, random_state=0)
+        values = [row[criterion] for row in selection.table()]
+        assert selection.best.n_clusters == [1, 2, 3, 4][values.index(better(values))]
+        chosen = selection.best
+        assert getattr(chosen, criterion)(blobs) == pytest.approx(better(values), rel=1e-12)
+    assert select_model(blobs, range(1, 5), random_state=0).n_clusters == 3
+
+
+def test_bic_is_minus_two_ebic_and_icl_adds_entropy(blobs) -> None:
+    row = select_model(blobs, [2], random_state=0).table()[0]
+    assert row["bic"] == pytest.approx(-2 * row["ebic"], rel=1e-12)
+    assert row["icl"] > row["bic"]
+
+
+def test_a_grid_of_models(blobs) -> None:
+    selection = select_model(blobs, [2, 3], covariance=["EII", "VVV"], random_state=0)
+    assert [(c.n_clusters, c.covariance) for c in selection.candidates] == [
+        (2, "EII"),
+        (3, "EII"),
+        (2, "VVV"),
+        (3, "VVV"),
+    ]
+    assert (selection.n_clusters, selection.covariance) == (3, "EII")
+    text = repr(selection)
+    assert "EBIC (higher is better)" in text
+    assert "* chosen: 3 clusters, EII" in text
+    assert text.count("*") == 2
+
+
+@pytest.mark.slow
+def test_all_models_in_processes_are_those_of_one(rng) -> None:
+    X = np.concatenate([rng.normal(0, 1, (300, 3)), rng.normal(4, [1, 2, 0.5], (300, 3))])
+    one = select_model(X, [2, 3], covariance="all", random_state=0, n_jobs=1)
+    assert [c.covariance for c in one.candidates[::2]] == list(MODELS)
+    two = select_model(X, [2, 3], covariance="all", random_state=0, n_jobs=2)
+    assert [c.value("ebic") for c in one.candidates] == [c.value("ebic") for c in two.candidates]
+
+
+def test_all_models_of_one_feature_are_two(rng) -> None:
+    X = np.concatenate([rng.normal(0, 1, (60, 1)), rng.normal(9, 3, (60, 1))])
+    selection = select_model(X, [2], covariance="all", random_state=0)
+    assert [c.covariance for c in selection.candidates] == ["E", "V"]
+    assert selection.covariance == "V"
+
+
+def test_failures_are_recorded_and_not_fatal(rng) -> None:
+    X = rng.normal(size=(12, 4))
+    selection = select_model(X, [2, 13], random_state=0)
+    failed = selection.candidates[1]
+    assert failed.model is None
+    assert np.isnan(failed.value("ebic"))
+    assert "n_clusters=13 but X has only 12 distinct rows" in failed.failure
+    assert selection.n_clusters == 2
+    assert "failed" in repr(selection)
+    with pytest.raises(ValueError, match=r"No candidate could be fitted \(13 clusters, EEE: n_clusters=13"):
+        select_model(X, [13], random_state=0)
+
+
+def test_degenerate_fits_are_chosen_last(rng) -> None:
+    # Two exact copies far away: a cluster of their own has a likelihood without bound.
+    X = np.concatenate([rng.normal(size=(60, 2)), np.full((2, 2), 50.0)])
+    selection = select_model(X, [1, 2], covariance="VVV", focal_sets="singletons", random_state=0)
+    degenerate = [row["degenerate"] for row in selection.table()]
+    assert degenerate == [False, True]
+    assert selection.n_clusters == 1
+
+
+def test_weights_are_repeats(rng, blobs) -> None:
+    weights = rng.integers(1, 4, len(blobs))
+    weighted = select_model(blobs, [2, 3], sample_weight=weights, random_state=0)
+    repeated = select_model(np.repeat(blobs, weights, axis=0), [2, 3], random_state=0)
+    for one, other in zip(weighted.candidates, repeated.candidates, strict=True):
+        assert one.value("ebic") == pytest.approx(other.value("ebic"), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "index", "higher"), [(FCM(), "mpc", True), (ECM(tol=1e-3), "ans", False), (BPEC(), "delta_bel", True)]
+)
+def test_peers_by_their_own_index(blobs, estimator, index, higher) -> None:
+    selection = select_model(blobs, range(2, 5), estimator=estimator, random_state=0)
+    assert (selection.criterion, selection.higher_is_better) == (index, higher)
+    values = [row[index] for row in selection.table()]
+    assert selection.n_clusters == 2 + int(np.argmax(values) if higher else np.argmin(values))
+    assert isinstance(selection.best, type(estimator))
+
+
+def test_plot_shows_every_model_and_rings_the_best(blobs) -> None:
+    ax = select_model(blobs, [2, 3, 4], covariance=["EEE", "VII"], random_state=0).plot()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["EEE", "VII"]
+    assert ax.get_ylabel() == "EBIC (higher is better)"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["2", "3", "4"]
+
+
+def test_progress_is_written_when_asked_for(blobs, capsys) -> None:
+    select_model(blobs, [2, 3], random_state=0, verbose=1)
+    assert "select_model" in capsys.readouterr().err
+    select_model(blobs, [2], random_state=0)
+    assert capsys.readouterr().err == ""
+
+
+def test_wrong_arguments(blobs) -> None:
+    with pytest.raises(ValueError, match="criterion must be one of 'ebic', 'bic', 'icl', 'aic'; got 'mdl'"):
+        select_model(blobs, criterion="mdl")
+    with pytest.raises(ValueError, match="at least one choice, got an empty list"):
+        select_model(blobs, [])
+    with pytest.raises(ValueError, match="n_clusters must be an integer >= 1, got 0"):
+        select_model(blobs, [0, 1])
+    with pytest.raises(TypeError, match="estimator must be one of FCM, ECM, BPEC, or None for EGMM; got KMeans"):
+        select_model(blobs, estimator=KMeans())
