@@ -88,7 +88,7 @@ class EGMM(ClusterMixin, FittedMixture):
     n_jobs : int or None, default=None
         Threads; None means all cores this process may use. Results do not depend on it.
     warm_start : bool, default=False
-        Go on from the last fit instead of a new start.
+        Go on from the last fit, where it was of the same model, instead of a new start.
     checkpoint : path, default=None
         File for the state of a long fit, replaced every few steps. Fitted again after being killed, the model goes on
         from it and ends with the same bits; at the end of the fit it is removed.
@@ -266,10 +266,13 @@ class EGMM(ClusterMixin, FittedMixture):
         return self
 
     def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
-        if isinstance(self.focal_sets, str) and self.focal_sets == "neighbours":
+        if self._wants_neighbours():
             first = FocalSets.simple(self.n_clusters)
-            params = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None)).ascent.point.params
-            model = components(params, total.centre, first.shares)
+            fit = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None))
+            if fit.interrupted:
+                self.focal_sets_ = first
+                return fit
+            model = components(fit.ascent.point.params, total.centre, first.shares)
             engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
             similarity = rows.reduce(partial(assign.plausibility_products, model=model, engine=engine))
             self.focal_sets_ = FocalSets.neighbours(similarity.values)
@@ -300,7 +303,7 @@ class EGMM(ClusterMixin, FittedMixture):
         return Options(
             covariance=covariance,
             prior=make_prior(self.prior, total, self.n_clusters, covariance),
-            init=self._start(rows, total),
+            init=self._start(rows, total, covariance),
             n_init=self.n_init,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -312,14 +315,25 @@ class EGMM(ClusterMixin, FittedMixture):
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
         )
 
-    def _start(self, rows: RowSource, total: Moments) -> str | FloatArray | IntArray | Parameters:
-        if self.warm_start and hasattr(self, "means_") and self.means_.shape == (self.n_clusters, rows.shape[1]):
+    def _start(self, rows: RowSource, total: Moments, covariance: str) -> str | FloatArray | IntArray | Parameters:
+        if self.warm_start and self._fits_on(rows.shape[1], covariance):
             return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
         if isinstance(self.init, str):
             return check_choice("init", self.init, STARTS)
         if np.ndim(self.init) == 1:
             return self._start_labels(rows.shape[0])
         return check_prototypes(self.init, self.n_clusters, rows.shape[1])
+
+    def _fits_on(self, n_features: int, covariance: str) -> bool:
+        """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
+        if not hasattr(self, "means_") or self.means_.shape != (self.n_clusters, n_features):
+            return False
+        if getattr(self, "_covariance", covariance) != covariance or self._wants_neighbours():
+            return False
+        return FocalSets.of(self.focal_sets, self.n_clusters) == self.focal_sets_
+
+    def _wants_neighbours(self) -> bool:
+        return isinstance(self.focal_sets, str) and self.focal_sets == "neighbours"
 
     def _start_labels(self, n_rows: int) -> IntArray:
         labels = check_finite_matrix("init (labels)", self.init, (n_rows,))
@@ -334,7 +348,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
         self.log_likelihood_history_ = np.array(ascent.history)
         self.n_iter_ = ascent.n_iter
-        self.converged_ = ascent.converged
+        self.converged_ = ascent.converged and not fit.interrupted
         self.degenerate_ = fit.is_degenerate
 
     def _set_parameters(self, params: Parameters, centre: FloatArray) -> None:
@@ -345,8 +359,8 @@ class EGMM(ClusterMixin, FittedMixture):
         self.covariances_ = params.covariances
         self.focal_means_ = focal_means + centre
         self.focal_covariances_ = focal_covariances
-        covariance = resolve_covariance(self.covariance, params.means.shape[1])
-        n_own = n_covariance_parameters(covariance, *params.means.shape)
+        self._covariance = resolve_covariance(self.covariance, params.means.shape[1])
+        n_own = n_covariance_parameters(self._covariance, *params.means.shape)
         self.n_parameters_ = len(shares) - 1 + params.means.size + n_own
 
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:

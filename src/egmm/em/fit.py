@@ -109,6 +109,15 @@ class _Fitting:
         self.best = self._resumed_best()
 
     def run(self) -> Fit:
+        """Ascend from every start. Interrupted between two of them, the best so far is the result."""
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            return self.best._replace(interrupted=True)
+
+    def _run(self) -> Fit:
         n_starts = self.options.n_init if isinstance(self.options.init, str) else 1
         failure: NotPositiveDefiniteError | None = None
         with Progress("EGMM", self.options.max_iter, enabled=self.options.verbose) as progress:

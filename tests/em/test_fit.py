@@ -1,0 +1,243 @@
+"""Whole fits: which start is kept, what counts as degenerate, which engine is chosen, and how a fit is cut short."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from egmm import FocalSets
+from egmm.em import fit
+from egmm.em.fit import Options, choose_engine, fit_mixture, is_degenerate
+from egmm.em.parameters import NotPositiveDefiniteError
+from egmm.em.statistics import moments
+from egmm.rows.array import ArrayRows
+
+
+@pytest.fixture
+def rows(rng):
+    X = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(5, 1, (60, 2)), [[40.0, -40.0]]])
+    return ArrayRows(X)
+
+
+def run(rows, family="full", n_clusters=2, **options):
+    focal = FocalSets.of(family, n_clusters)
+    defaults = {
+        "covariance": "EEE",
+        "prior": None,
+        "init": "kmeans",
+        "n_init": 1,
+        "tol": 1e-6,
+        "max_iter": 200,
+        "reg_covar": 0.0,
+        "accelerate": True,
+        "engine": "numpy",
+        "verbose": False,
+        "random": np.random.RandomState(0),
+    }
+    return fit_mixture(rows, rows.reduce(moments), focal.shares, Options(**(defaults | options)))
+
+
+GOOD = np.repeat([0, 1, 1], [60, 60, 1])
+LONE = np.repeat([0, 0, 1], [60, 60, 1])
+
+
+@pytest.fixture
+def starts_from(monkeypatch, rows):
+    """Let named starts give these labels of the rows, one array per start."""
+
+    def patch(*labels):
+        queue = iter(labels)
+
+        def next_labels(sample, n_clusters, random):
+            answer = next(queue)
+            if isinstance(answer, BaseException):
+                raise answer
+            order = np.lexsort(rows.X.T[::-1])
+            return answer[order]
+
+        monkeypatch.setattr(fit, "kmeans_labels", next_labels)
+
+    return patch
+
+
+# Engines ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "family", "n_clusters", "engine"),
+    [
+        (150, 4, "full", 3, "numpy"),
+        (10_000, 5, "pairs", 4, "numpy"),
+        (10**6, 10, "full", 3, "numba"),
+        (3 * 10**6, 2, "singletons", 2, "numba"),
+        (50_000, 10, "full", 8, "numba"),
+    ],
+)
+def test_compiling_must_pay(n_rows, n_features, family, n_clusters, engine) -> None:
+    shares = FocalSets.of(family, n_clusters).shares
+    assert choose_engine("auto", n_rows, n_features, shares, is_shared=True) == engine
+    for given in ("numpy", "numba"):
+        assert choose_engine(given, n_rows, n_features, shares, is_shared=True) == given
+
+
+def test_covariances_of_their_own_are_more_work() -> None:
+    shares = FocalSets.singletons(3).shares
+    assert choose_engine("auto", 20_000, 30, shares, is_shared=True) == "numpy"
+    assert choose_engine("auto", 20_000, 30, shares, is_shared=False) == "numba"
+
+
+# Degenerate fits -------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_of_fewer_rows_than_it_needs_is_degenerate(rows) -> None:
+    assert run(rows, init=LONE).is_degenerate
+    assert not run(rows, init=GOOD).is_degenerate
+
+
+def test_the_rule_counts_pignistic_weight(rows) -> None:
+    ascent = run(rows, init=GOOD).ascent
+    counts = ascent.point.statistics.set_counts
+    # D + 1 = 3: 2 of its own and half of 2.2 is enough, of 1.8 is not.
+    for shared, expected in [(2.2, False), (1.8, True)]:
+        counts[:] = [100, 2, shared]
+        assert is_degenerate(ascent, ascent.point.params) is expected
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-6, 1e9])
+def test_a_covariance_that_collapses_along_any_direction_is_degenerate(rows, units) -> None:
+    ascent = run(rows, init=GOOD).ascent
+    params = ascent.point.params
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]]) * units
+    for ratio, expected in [(2e-6, False), (5e-7, True)]:
+        first = params._replace(covariances=turn @ np.eye(2) @ turn.T)
+        end = params._replace(covariances=turn @ np.diag([1.0, ratio]) @ turn.T)
+        ascent.point = ascent.point._replace(params=end)
+        assert is_degenerate(ascent, first) is expected
+
+
+def test_a_degenerate_fit_is_not_kept_for_its_likelihood(rows, starts_from) -> None:
+    lone, good = (run(rows, init=labels) for labels in (LONE, GOOD))
+    assert lone.log_likelihood > good.log_likelihood
+    for order in ([LONE, GOOD], [GOOD, LONE], [LONE, GOOD, LONE]):
+        starts_from(*order)
+        kept = run(rows, n_init=len(order))
+        assert not kept.is_degenerate
+        assert kept.log_likelihood == pytest.approx(good.log_likelihood, rel=1e-12)
+
+
+def test_where_all_degenerate_the_likeliest_is_kept(rows, starts_from) -> None:
+    starts_from(LONE)
+    assert run(rows, n_init=1).is_degenerate
+
+
+def test_the_likeliest_of_sound_fits_is_kept(rng, monkeypatch) -> None:
+    X = np.concatenate([rng.normal(mean, 0.6, (50, 2)) for mean in ([0, 0], [0, 4], [4, 0], [4, 4])])
+    rows = ArrayRows(X)
+    four = {"n_clusters": 4, "init": "random"}
+    fits = []
+    better = fit._better
+    monkeypatch.setattr(fit, "_better", lambda best, new: fits.append(new) or better(best, new))
+    kept = run(rows, n_init=8, **four)
+    sound = [one.log_likelihood for one in fits if not one.is_degenerate]
+    assert max(sound) - min(sound) > 10
+    assert kept.log_likelihood == max(sound)
+
+
+# Failures and interruptions --------------------------------------------------------------------------------------
+
+
+def test_a_start_that_fails_is_passed_over(rows, starts_from) -> None:
+    # Three groups of one row and one of the rest: no covariance at reg_covar 0 unless the rest has one.
+    starts_from(GOOD, GOOD)
+    expected = run(rows, n_init=2)
+    broken = itertools.count()
+    evaluate = fit.Ascent.from_start
+
+    def fails_first(*args, **options):
+        if next(broken) == 0:
+            raise NotPositiveDefiniteError("smallest eigenvalue -1e-17")
+        return evaluate(*args, **options)
+
+    starts_from(GOOD, GOOD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit.Ascent, "from_start", fails_first)
+        kept = run(rows, n_init=2)
+    assert kept.log_likelihood == expected.log_likelihood
+
+
+def test_where_every_start_fails_the_message_says_where(rng) -> None:
+    X = rng.normal(size=(30, 2))
+    rows = ArrayRows(np.column_stack([X, X.sum(axis=1)]))
+    with pytest.raises(
+        NotPositiveDefiniteError,
+        match=r"covariance is not positive definite at iteration 0 \(smallest eigenvalue .*\); raise reg_covar",
+    ):
+        run(rows, n_init=3)
+
+
+def test_a_covariance_lost_on_the_way_names_the_iteration(rows, monkeypatch) -> None:
+    steps = itertools.count(1)
+    m_step = fit.Problem.m_step
+
+    def singular_at_three(self, point):
+        params = m_step(self, point)
+        return params._replace(covariances=0 * params.covariances) if next(steps) == 3 else params
+
+    monkeypatch.setattr(fit.Problem, "m_step", singular_at_three)
+    with pytest.raises(NotPositiveDefiniteError, match=r"at iteration 3 \(smallest variance 0\)"):
+        run(rows, init=GOOD)
+
+
+def test_too_few_distinct_rows_for_a_named_start() -> None:
+    rows = ArrayRows(np.repeat([[0.0, 1.0], [2.0, 3.0]], 10, axis=0))
+    with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows; use fewer clusters"):
+        run(rows, n_clusters=3)
+
+
+def interrupt_at(monkeypatch, n_passes: int) -> None:
+    """Raise KeyboardInterrupt at the start of one pass over the rows."""
+    passes = itertools.count(1)
+    evaluate = fit.Problem.evaluate
+
+    def interrupted(self, params):
+        if next(passes) == n_passes:
+            raise KeyboardInterrupt
+        return evaluate(self, params)
+
+    monkeypatch.setattr(fit.Problem, "evaluate", interrupted)
+
+
+def test_interrupted_it_ends_where_it_is(rows, monkeypatch) -> None:
+    whole = run(rows, init=GOOD, accelerate=False, tol=0.0, max_iter=20).ascent
+    interrupt_at(monkeypatch, 6)
+    got = run(rows, init=GOOD, accelerate=False, tol=0.0, max_iter=20)
+    assert got.interrupted
+    assert got.ascent.n_iter == 4
+    assert got.ascent.history == whole.history[:5]
+
+
+def test_interrupted_in_a_later_start_the_best_so_far_is_kept(rows, monkeypatch, starts_from) -> None:
+    good = run(rows, init=GOOD)
+    n_passes = good.ascent.n_passes
+    # In the next start's first pass, and in its third.
+    for late in (1, 3):
+        starts_from(GOOD, LONE)
+        with pytest.MonkeyPatch.context() as patch:
+            interrupt_at(patch, n_passes + late)
+            got = run(rows, n_init=2)
+        assert got.interrupted
+        assert got.log_likelihood == good.log_likelihood
+
+
+def test_interrupted_between_starts_the_best_so_far_is_kept(rows, starts_from) -> None:
+    good = run(rows, init=GOOD)
+    starts_from(GOOD, KeyboardInterrupt())
+    got = run(rows, n_init=2)
+    assert got.interrupted
+    assert got.log_likelihood == good.log_likelihood
+
+
+def test_interrupted_before_anything_is_known_it_just_ends(rows, starts_from) -> None:
+    starts_from(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run(rows)
