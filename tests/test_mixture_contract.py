@@ -1,0 +1,281 @@
+"""EGMM among other estimators and in people's hands: scikit-learn's contract, messages, progress and Ctrl-C."""
+
+import itertools
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from egmm import EGMM, FocalSets
+from egmm.rows.array import ArrayRows
+
+
+@pytest.fixture
+def X(rng):
+    return np.concatenate([rng.normal(mean, 1, (60, 2)) for mean in ([0, 0], [4, 1], [1, 5])])
+
+
+# Other people's tools --------------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [
+        EGMM(),
+        EGMM(engine="numba"),
+        EGMM(3, focal_sets="full", covariance="EEI", init="random", n_init=2),
+        EGMM(covariance="VVI", accelerate=False, tol=1e-4),
+    ]
+)
+def test_scikit_learn_s_contract(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_it_ends_a_pipeline(X, output) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    pipeline = make_pipeline(StandardScaler(), EGMM(3, random_state=0)).set_output(transform=output)
+    labels = pipeline.fit_predict(frame)
+    scaled = StandardScaler().fit_transform(X)
+    direct = EGMM(3, random_state=0).fit(scaled)
+    np.testing.assert_array_equal(labels, direct.labels_)
+    np.testing.assert_allclose(pipeline.predict_proba(frame), direct.predict_proba(scaled), atol=1e-6)
+    assert pipeline.score(frame) == pytest.approx(direct.log_likelihood_ / len(X), rel=1e-9)
+    assert hasattr(pipeline[-1], "feature_names_in_") == (output == "pandas")
+
+
+def test_clones_have_its_parameters_and_no_fit(X) -> None:
+    model = EGMM(3, focal_sets=[{0}, {1}, {2}, {0, 1}], init=X[:3], tol=1e-4).fit(X)
+    copy = clone(model)
+    assert copy.get_params().keys() == model.get_params().keys()
+    np.testing.assert_array_equal(copy.init, X[:3])
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        copy.predict(X)
+    np.testing.assert_array_equal(copy.fit(X).weights_, model.weights_)
+
+
+def test_a_grid_search_finds_the_number_of_clusters(X) -> None:
+    search = GridSearchCV(EGMM(random_state=0, n_init=3, focal_sets="singletons"), {"n_clusters": [1, 2, 3]}, cv=3)
+    search.fit(X[np.random.default_rng(0).permutation(len(X))])
+    assert search.best_params_ == {"n_clusters": 3}
+
+
+def test_pickles_predict_the_same(X) -> None:
+    model = EGMM(3, random_state=0, engine="numba").fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_mass(X), model.predict_mass(X))
+    assert again.focal_sets_ == model.focal_sets_
+
+
+def test_parameters_are_never_rewritten(X) -> None:
+    model = EGMM(3, init=X[:3], random_state=0, n_jobs=None, reg_covar="auto", focal_sets="neighbours")
+    before = dict(model.get_params())
+    model.fit(X)
+    assert all(model.get_params()[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("rows", [list, np.ndarray.tolist, pd.DataFrame], ids=["rows", "lists", "frame"])
+def test_anything_array_like_is_taken(X, rows) -> None:
+    np.testing.assert_array_equal(EGMM(3, random_state=0).fit(rows(X)).labels_, EGMM(3, random_state=0).fit(X).labels_)
+
+
+# Messages --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_clusters": 0}, ValueError, "n_clusters must be an integer >= 1, got 0."),
+        ({"n_clusters": 2.0}, TypeError, "n_clusters must be an integer >= 1, got 2.0."),
+        ({"n_clusters": True}, TypeError, "n_clusters must be an integer >= 1, got True."),
+        ({"focal_sets": "triples"}, ValueError, "focal_sets must be one of 'full', 'pairs', 'singletons'"),
+        ({"focal_sets": 3}, TypeError, "focal_sets must be a family name, a FocalSets or a list of sets, got 3."),
+        ({"focal_sets": [{0}, {1}, {5}]}, ValueError, "a cluster number (counted from zero) must be an integer from"),
+        ({"focal_sets": [{0}, {1}, {0, 1}]}, ValueError, "focal_sets must cover every cluster; cluster 2 is in none."),
+        ({"focal_sets": [{0}, {1}, {2}, set()]}, ValueError, "focal_sets must not hold the empty set"),
+        ({"focal_sets": FocalSets.full(2)}, ValueError, "a family over 2 clusters, but n_clusters=3"),
+        (
+            {"focal_sets": "full", "n_clusters": 14},
+            ValueError,
+            "focal_sets='full' with n_clusters=14 gives 16383 focal sets; use 'pairs' (106) or pass a list.",
+        ),
+        ({"covariance": "XXX"}, ValueError, "covariance must be"),
+        ({"init": "best"}, ValueError, "init must be one of 'kmeans', 'random'; got 'best'."),
+        ({"init": np.zeros((2, 2))}, ValueError, "init (means) must have shape (3, 2), got (2, 2)."),
+        ({"init": [[0, 0], [1, np.nan], [2, 2]]}, ValueError, "init (means) must be finite, but entry (1, 1) is nan."),
+        ({"init": [0, 1, 2]}, ValueError, "init (labels) must have shape (180,), got (3,)."),
+        ({"init": np.repeat([0, 1, 3], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 3."),
+        ({"init": np.repeat([0, 1, 0.5], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 0.5."),
+        ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "the start leaves cluster 1 without rows"),
+        ({"init": np.repeat(["a", "b", "c"], 60)}, TypeError, "init (labels) must be numeric"),
+        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0."),
+        ({"tol": -1e-3}, ValueError, "tol must be a finite number in [0, inf], got -0.001."),
+        ({"tol": "small"}, TypeError, "tol must be a finite number in [0, inf], got 'small'."),
+        ({"tol": np.nan}, ValueError, "tol must be a finite number in [0, inf], got nan."),
+        ({"max_iter": 0}, ValueError, "max_iter must be an integer >= 1, got 0."),
+        ({"reg_covar": -1.0}, ValueError, "reg_covar must be a finite number in [0, inf], got -1."),
+        ({"reg_covar": "some"}, ValueError, "reg_covar (a number >= 0 or a name) must be one of 'auto'; got 'some'."),
+        ({"engine": "gpu"}, ValueError, "engine must be one of 'auto', 'numpy', 'numba'; got 'gpu'."),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0."),
+        ({"random_state": "seed"}, ValueError, "'seed' cannot be used to seed"),
+    ],
+    ids=str,
+)
+def test_a_bad_parameter_is_named_with_what_it_should_be(X, parameters, error, message) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        EGMM(**({"n_clusters": 3} | parameters)).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), "sample_weight must have shape (180,), got (3,)."),
+        (np.where(np.arange(180) == 7, -0.5, 1.0), "sample_weight must not be negative, but row 7 has -0.5."),
+        (np.where(np.arange(180) == 7, np.nan, 1.0), "sample_weight must be finite, but entry (7,) is nan."),
+        (np.zeros(180), "sample_weight must not be all zero: no row would count."),
+    ],
+)
+def test_bad_weights_are_named(X, weight, message) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        EGMM(3, random_state=0).fit(X, sample_weight=weight)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        EGMM(3, random_state=0).fit(X).score(X, sample_weight=weight)
+
+
+def test_methods_name_bad_arguments(X) -> None:
+    model = EGMM(3, random_state=0)
+    for method in ("predict", "predict_proba", "predict_mass", "score", "ebic", "icl", "outliers", "partition"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(model, method)(X)
+    model.fit(X)
+    with pytest.raises(ValueError, match=re.escape("quantile must be a finite number in [0, 1], got 2.")):
+        model.outliers(X, quantile=2)
+    with pytest.raises(ValueError, match="n_samples must be an integer >= 1, got 0"):
+        model.sample(0)
+    with pytest.raises(ValueError, match="X has 1 features, but EGMM is expecting 2 features"):
+        model.predict(X[:, :1])
+    with pytest.raises(ValueError, match="out= is for scans of files"):
+        model.predict(X, out="labels.parquet")
+
+
+def test_stopping_early_says_what_to_do(X) -> None:
+    model = EGMM(3, random_state=0, max_iter=2)
+    message = (
+        "EGMM did not converge in max_iter=2 steps (tol=1e-06); raise max_iter, loosen tol, or try fewer clusters or "
+        "another start."
+    )
+    with pytest.warns(ConvergenceWarning, match=re.escape(message)) as caught:
+        model.fit(X)
+    # The warning points at the caller's line.
+    assert caught[0].filename == __file__
+    assert not model.converged_
+    assert model.n_iter_ == 2
+
+
+# Progress --------------------------------------------------------------------------------------------------------
+
+
+def test_quiet_by_default(X, capfd) -> None:
+    EGMM(3, random_state=0).fit(X)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_goes_to_the_error_stream(X, capsys) -> None:
+    model = EGMM(3, random_state=0, verbose=1).fit(X)
+    out, err = capsys.readouterr()
+    assert out == ""
+    last = err.splitlines()[-1]
+    mean = model.log_likelihood_ / len(X)
+    assert re.fullmatch(rf"EGMM [█░]{{20}} {model.n_iter_}/1000 mean log-likelihood {mean:.6f}", last)
+
+
+def test_progress_counts_the_starts(X, capsys) -> None:
+    EGMM(3, random_state=0, verbose=1, n_init=3).fit(X)
+    assert "start 3/3 mean log-likelihood" in capsys.readouterr().err
+
+
+# Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def interrupt_at(monkeypatch, n_sums: int) -> None:
+    """Raise KeyboardInterrupt inside the n-th sum over the rows."""
+    calls = itertools.count(1)
+    reduce = ArrayRows.reduce
+
+    def interrupted(self, function, aligned=None):
+        if next(calls) == n_sums:
+            raise KeyboardInterrupt
+        return reduce(self, function, aligned)
+
+    monkeypatch.setattr(ArrayRows, "reduce", interrupted)
+
+
+@pytest.mark.parametrize("options", [{}, {"focal_sets": "neighbours"}, {"n_init": 4}, {"accelerate": False}], ids=str)
+@pytest.mark.parametrize("n_sums", [5, 9])
+def test_interrupted_the_best_so_far_is_usable(X, monkeypatch, options, n_sums) -> None:
+    model = EGMM(3, random_state=0, **options)
+    interrupt_at(monkeypatch, n_sums)
+    with pytest.raises(KeyboardInterrupt, match=r"fit stopped at step \d+; the model holds the best parameters so far"):
+        model.fit(X)
+    assert not model.converged_
+    assert model.log_likelihood_ == model.log_likelihood_history_[-1]
+    assert len(model.log_likelihood_history_) == model.n_iter_ + 1
+    assert np.diff(model.log_likelihood_history_).min() > -1e-6
+    np.testing.assert_allclose(model.predict_mass(X).sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.score(X) * len(X) == pytest.approx(model.log_likelihood_, rel=1e-9)
+
+
+def test_interrupted_before_the_first_pass_it_is_not_fitted(X, monkeypatch) -> None:
+    model = EGMM(3, random_state=0)
+    interrupt_at(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not hasattr(model, "means_")
+
+
+INTERRUPTED = """
+import sys
+import numpy as np
+from egmm import EGMM
+rng = np.random.default_rng(0)
+X = np.concatenate([rng.normal(m, 1, (40_000, 3)) for m in (0, 0.5, 1)])
+model = EGMM(3, focal_sets="full", random_state=0, tol=0.0, accelerate=False, max_iter=10**6, engine="numpy", verbose=1)
+try:
+    model.fit(X)
+except KeyboardInterrupt as error:
+    off = model.score(X) * len(X) - model.log_likelihood_
+    print(error, model.converged_, model.n_iter_, len(model.labels_), f"{abs(off):.1f}")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
+def test_a_real_interrupt_stops_threads_and_leaves_a_model() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    # The first line of progress says that the passes are under way.
+    assert "mean log-likelihood" in process.stderr.readline()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    message = r"fit stopped at step (\d+); the model holds the best parameters so far False (\d+) 120000 0.0\n"
+    found = re.fullmatch(message, out)
+    assert found, out + err
+    assert found[1] == found[2]
+    assert int(found[1]) >= 1
