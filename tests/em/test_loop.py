@@ -1,6 +1,7 @@
 """The EM loop: never downhill, the authors' stopping rule, and far fewer passes with acceleration."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import oracles
 from egmm.datasets import make_blobs_with_overlap, make_four_class, make_two_class
 from egmm.em.accelerate import QuasiNewton
 from egmm.em.loop import Ascent
+from egmm.em.parameters import NotPositiveDefiniteError
+from egmm.rows.array import ArrayRows
 from em.problems import problem_of, start_of
 
 
@@ -229,20 +232,43 @@ def test_a_direction_that_is_not_uphill_leads_back_to_em(monkeypatch, crawling) 
 
 def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
     problem, labels = crawling
-    attempts, started = [], []
+    steps = []
     attempt = Ascent._try
 
-    def out_of_bounds_at_first(self, params):
-        attempts.append(params)
-        started.append(self.point.params)
-        if len(attempts) == 1:
-            params = params._replace(covariances=-params.covariances)
-        return attempt(self, params)
+    def out_of_bounds_at_first(self, newton, step):
+        steps.append(step)
+        if len(steps) == 1:
+            monkeypatch.setattr(type(problem), "evaluate", refuse)
+        result = attempt(self, newton, step)
+        monkeypatch.setattr(type(problem), "evaluate", evaluate)
+        return result
 
+    def refuse(self, params):
+        raise NotPositiveDefiniteError("smallest eigenvalue -1")
+
+    evaluate = type(problem).evaluate
     monkeypatch.setattr(Ascent, "_try", out_of_bounds_at_first)
     ascent, trace = ascend(problem, labels, tol=1e-9)
-    assert started[0] is started[1]
-    steps = [params.means - started[0].means for params in attempts[:2]]
-    np.testing.assert_allclose(steps[1], 0.1 * steps[0], rtol=1e-9)
+    np.testing.assert_allclose(steps[1], 0.1 * steps[0], rtol=1e-12)
+    assert np.diff(trace[:, 1]).min() >= 0
+    assert ascent.converged
+
+
+@pytest.mark.parametrize("length", [1e2, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_steps_far_out_of_bounds_warn_nobody(monkeypatch, backend, length, n_jobs) -> None:
+    X, labels = make_two_class(random_state=0)
+    monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", 200)
+    problem = replace(problem_of(X, "full", 2, engine=backend), rows=ArrayRows(X, n_jobs=n_jobs))
+    propose = QuasiNewton.propose
+    calls = itertools.count()
+
+    def now_and_then_too_far(self):
+        step, slope = propose(self)
+        return (length * step, slope) if next(calls) % 4 == 0 else (step, slope)
+
+    monkeypatch.setattr(QuasiNewton, "propose", now_and_then_too_far)
+    with problem.rows:
+        ascent, trace = ascend(problem, labels, tol=1e-6)
     assert np.diff(trace[:, 1]).min() >= 0
     assert ascent.converged

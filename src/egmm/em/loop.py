@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from egmm._checks import FloatArray
 from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Point, Problem
@@ -81,7 +82,7 @@ class Ascent:
             self.converged = True
             return
         for _ in range(3):
-            point = self._try(newton.params_at(step))
+            point = self._try(newton, step)
             gain = -np.inf if point is None else point.objective - self.point.objective
             if point is not None and gain >= SUFFICIENT * slope:
                 newton.accept(point, step)
@@ -98,11 +99,12 @@ class Ascent:
         self.trail = [self.point]
         self._em_step()
 
-    def _try(self, params: Parameters) -> Point | None:
+    def _try(self, newton: QuasiNewton, step: FloatArray) -> Point | None:
+        """Evaluate the end of a step; None where it is out of bounds."""
         self.n_passes += 1
         try:
             with np.errstate(all="ignore"):
-                point = self.problem.evaluate(params)
+                point = self.problem.evaluate(newton.params_at(step))
         except NotPositiveDefiniteError:
             return None
         return point if np.isfinite(point.objective) else None

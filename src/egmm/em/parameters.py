@@ -98,7 +98,7 @@ def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Upper triangular U with inverse covariance U U', and log det U, for one or many covariances."""
     # Factor at unit diagonal: features may differ by many orders of magnitude.
     variances = np.diagonal(covariances, axis1=-2, axis2=-1)
-    if not (np.isfinite(variances).all() and (variances > 0).all()):
+    if not (np.isfinite(covariances).all() and (variances > 0).all()):
         raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
     scales = np.sqrt(variances)
     try:
