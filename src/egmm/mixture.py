@@ -79,8 +79,7 @@ class EGMM(ClusterMixin, FittedMixture):
         Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
         Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
     accelerate : bool, default=True
-        Whether quasi-Newton steps take over where EM crawls (models 'EEE' and 'EEI' without a prior). False is the
-        paper's plain EM.
+        Whether quasi-Newton steps take over where EM crawls. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
         Seed of the named starts.
     engine : {'auto', 'numpy', 'numba'}, default='auto'

@@ -5,16 +5,20 @@ import numpy as np
 from egmm import FocalSets
 from egmm.em import start
 from egmm.em.parameters import Parameters
+from egmm.em.prior import make_prior
 from egmm.em.problem import Point, Problem
 from egmm.em.statistics import moments
 from egmm.rows.array import ArrayRows
 
 
-def problem_of(X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None) -> Problem:
+def problem_of(
+    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None
+) -> Problem:
     """One fit's problem, single-threaded."""
     rows = ArrayRows(X, weight, n_jobs=1)
-    focal = FocalSets.of(family, n_clusters)
-    return Problem(rows, rows.reduce(moments), focal.shares, covariance, np.full(X.shape[1], ridge), engine)
+    total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters).shares
+    hyper = make_prior(prior, total, n_clusters, covariance)
+    return Problem(rows, total, shares, covariance, np.full(X.shape[1], ridge), engine, hyper)
 
 
 def start_of(problem: Problem, labels) -> Parameters:
@@ -23,7 +27,7 @@ def start_of(problem: Problem, labels) -> Parameters:
     rows = problem.rows
     statistics = start.group_statistics(rows.X, rows.sample_weight, labels, problem.moments.centre, n_clusters)
     groups = start.Groups(statistics)
-    return start.start_parameters(groups, problem.moments, n_focal, problem.covariance, problem.ridge, None)
+    return start.start_parameters(groups, problem.moments, n_focal, problem.covariance, problem.ridge, problem.prior)
 
 
 def after_em(problem: Problem, labels, n_steps: int) -> list[Point]:

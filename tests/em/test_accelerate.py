@@ -1,93 +1,189 @@
-"""Quasi-Newton coordinates: gradients against finite differences, preconditioning against EM's own step."""
+"""Quasi-Newton coordinates of all models: gradients against finite differences, information against EM's own step."""
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
+from sklearn.datasets import load_iris
 
 from egmm.datasets import make_two_class
-from egmm.em.accelerate import Coordinates, QuasiNewton
-from em.problems import after_em, problem_of
+from egmm.em.accelerate import MEMORY, Coordinates, Memory, QuasiNewton
+from egmm.em.covariance import MODELS, SHARED, n_covariance_parameters
+from egmm.em.loop import Ascent
+from em.problems import after_em, problem_of, start_of
+
+FAMILIES = ("full", "pairs", "singletons")
+PRIOR = {"kappa": 2.0, "mean": [1.0, 0.0, 0.5]}
+EXACT = ("EII", "EEI", "VVI", "EEE", "VVV")
+"""Models whose coordinates are independent in the complete-data information of singletons; VII has redundant ones."""
 
 
 @pytest.fixture
 def data(rng):
-    X = np.concatenate([rng.normal(m, 1, (70, 3)) @ np.diag([1, 3, 0.2]) for m in (0, 2, 4)])
+    turns = np.diag([1, 3, 0.2]) + 0.2 * rng.normal(size=(3, 3, 3))
+    X = np.concatenate([rng.normal(m, 1, (70, 3)) @ turn for m, turn in zip((0, 2, 4), turns, strict=True)])
     return X, np.repeat([0, 1, 2], 70)
 
 
-CASES = [(covariance, ridge) for covariance in ("EEE", "EEI") for ridge in (0.0, 0.3)]
-
-
-def coordinates_at(data, covariance, ridge, n_steps=4, weight=None):
-    """Coordinates about one point of an EM run, and a later point."""
+def coordinates_at(data, covariance, n_steps=4, **options):
+    """Coordinates about one point of an EM run, that point and a later one."""
     X, labels = data
-    problem = problem_of(X, covariance=covariance, ridge=ridge, weight=weight)
+    problem = problem_of(X, covariance=covariance, **options)
     points = after_em(problem, labels, n_steps + 2)
     return problem, Coordinates(problem, points[n_steps].params), points[n_steps], points[n_steps + 2]
 
 
-@pytest.mark.parametrize(("covariance", "ridge"), CASES)
-def test_coordinates_and_parameters_are_each_other_s_inverse(data, covariance, ridge) -> None:
-    _, coordinates, _, point = coordinates_at(data, covariance, ridge)
-    back = coordinates.params(coordinates.vector(point))
-    for got, want in zip(back, point.params, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
-
-
-@pytest.mark.parametrize(("covariance", "ridge"), CASES)
-def test_the_reference_point_has_a_unit_covariance(data, covariance, ridge) -> None:
-    _, coordinates, reference, _ = coordinates_at(data, covariance, ridge)
-    n = coordinates.vector(reference)
-    n_entries = 6 if covariance == "EEE" else 3
-    np.testing.assert_allclose(n[-n_entries:], 0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("covariance", "ridge"), CASES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_gradient_is_that_of_the_objective(rng, data, covariance, ridge, weighted) -> None:
-    weight = rng.random(210) + 0.5 if weighted else None
-    problem, coordinates, _, point = coordinates_at(data, covariance, ridge, weight=weight)
-    vector = coordinates.vector(point)
-    got = coordinates.gradient(vector, point)
-    slopes = central_differences(lambda v: problem.evaluate(coordinates.params(v)).objective, vector)
-    np.testing.assert_allclose(got, slopes, rtol=1e-5, atol=1e-5 * np.abs(slopes).max())
-
-
 def central_differences(function, vector, step=1e-5) -> np.ndarray:
-    ahead = approx_fprime(vector, function, step)
-    behind = -approx_fprime(-vector, lambda v: function(-v), step)
-    return (ahead + behind) / 2
+    nudges = step * np.eye(len(vector))
+    return np.array([(function(vector + nudge) - function(vector - nudge)) / (2 * step) for nudge in nudges])
 
 
-def test_the_gradient_of_the_penalty_is_there(data) -> None:
-    # At the maximum of the likelihood alone the ridge's penalty still slopes.
-    _, coordinates, _, point = coordinates_at(data, "EEE", 0.3)
-    free = problem_of(data[0], ridge=0.0)
+@pytest.mark.parametrize("covariance", MODELS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_coordinates_and_parameters_are_each_other_s_inverse(data, covariance, family) -> None:
+    _, coordinates, *points = coordinates_at(data, covariance, family=family)
+    for point in points:
+        back = coordinates.params(coordinates.vector(point))
+        for got, want in zip(back, point.params, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+def test_every_vector_is_of_the_model(rng, data, covariance) -> None:
+    # As many directions change the parameters as the model has parameters, whatever is redundant.
+    _, coordinates, point, _ = coordinates_at(data, covariance)
+    vector = coordinates.vector(point) + 0.1 * rng.normal(size=coordinates.vector(point).shape)
+    n_entries = len(vector) - point.params.weights.size - point.params.means.size
+
+    def nudged(by):
+        return np.concatenate([part.ravel() for part in coordinates.params(vector + by)])
+
+    slopes = np.array([(nudged(nudge) - nudged(-nudge)) / 2e-6 for nudge in 1e-6 * np.eye(len(vector))[-n_entries:]])
+    assert np.linalg.matrix_rank(slopes, tol=1e-6 * np.abs(slopes).max()) == n_covariance_parameters(covariance, 3, 3)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_the_gradient_is_that_of_the_objective(rng, data, covariance, family, prior) -> None:
+    problem, coordinates, point, _ = coordinates_at(data, covariance, family=family, prior=prior)
     vector = coordinates.vector(point)
-    difference = coordinates.gradient(vector, point) - Coordinates(free, point.params).gradient(
-        Coordinates(free, point.params).vector(point), point
+    vector = vector + 0.05 * rng.normal(size=vector.shape)
+    got = coordinates.gradient(vector, problem.evaluate(coordinates.params(vector)))
+    slopes = central_differences(lambda v: problem.evaluate(coordinates.params(v)).objective, vector)
+    np.testing.assert_allclose(got, slopes, rtol=1e-5, atol=1e-6 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+def test_the_gradient_knows_weights_and_a_ridge(rng, data, covariance) -> None:
+    weight = rng.random(210) + 0.5
+    problem, coordinates, point, _ = coordinates_at(data, covariance, weight=weight, ridge=0.3, n_steps=1)
+    vector = coordinates.vector(point)
+    slopes = central_differences(
+        lambda v: problem.gain(point, problem.evaluate(coordinates.params(v))), vector, step=1e-6
     )
-    assert np.abs(difference[-6:]).max() > 1
+    np.testing.assert_allclose(coordinates.gradient(vector, point), slopes, rtol=1e-4, atol=1e-5 * np.abs(slopes).max())
 
 
-@pytest.mark.parametrize(("covariance", "ridge"), CASES)
-def test_preconditioning_is_em_s_step_to_first_order(data, covariance, ridge) -> None:
-    # Towards the fixed point EM's steps shrink, and what is not of first order in them faster.
-    for n_steps in (10, 30, 60):
-        problem, coordinates, _, point = coordinates_at(data, covariance, ridge, n_steps)
-        vector = coordinates.vector(point)
-        step = coordinates.precondition(vector, point, coordinates.gradient(vector, point))
-        em = coordinates.vector(problem.evaluate(problem.m_step(point))) - vector
-        assert np.abs(step - em).max() < 20 * np.abs(em).max() ** 2
+@pytest.mark.parametrize("covariance", MODELS)
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_the_information_makes_a_gradient_em_s_step(data, covariance, prior) -> None:
+    # To first order, where the information is exact: towards the end what is not of first order vanishes faster.
+    family = "full" if covariance in SHARED else "singletons"
+    problem, coordinates, point, _ = coordinates_at(data, covariance, 40, family=family, prior=prior)
+    vector = coordinates.vector(point)
+    step = coordinates.information(vector, point).solve(coordinates.gradient(vector, point))
+    em = coordinates.vector(problem.evaluate(problem.m_step(point))) - vector
+    n_first = len(vector) if covariance in EXACT else point.params.weights.size + point.params.means.size
+    # The root of a weight near zero is curved by more than a step of it.
+    large = np.append(point.params.weights > 1e-2, np.ones(n_first - point.params.weights.size, dtype=bool))
+    assert np.abs(step - em)[:n_first][large].max() < 20 * np.abs(em).max() ** 2 + 1e-10
 
 
-def test_a_set_without_weight_has_no_slope(data) -> None:
-    problem, coordinates, _, point = coordinates_at(data, "EEE", 0.0)
+@pytest.mark.parametrize("covariance", MODELS)
+def test_a_step_along_the_information_is_uphill_with_meta_clusters(data, covariance) -> None:
+    problem, coordinates, point, _ = coordinates_at(data, covariance)
+    vector = coordinates.vector(point)
+    gradient = coordinates.gradient(vector, point)
+    step = coordinates.information(vector, point).solve(gradient)
+    assert step @ gradient > 0
+    assert problem.evaluate(coordinates.params(vector + 0.3 * step)).objective > point.objective
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVI", "VVV"])
+def test_a_set_without_weight_has_no_slope(data, covariance) -> None:
+    problem, coordinates, point, _ = coordinates_at(data, covariance)
     weights = np.where(np.arange(7) == 3, 0.0, point.params.weights)
     point = problem.evaluate(point.params._replace(weights=weights / weights.sum()))
     gradient = coordinates.gradient(coordinates.vector(point), point)
     assert gradient[3] == 0
     assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVI", "VVV"])
+def test_a_cluster_without_rows_gets_no_step(data, covariance) -> None:
+    problem, coordinates, point, _ = coordinates_at(data, covariance, family="singletons")
+    weights = np.array([0.5, 0.5, 0.0])
+    point = problem.evaluate(point.params._replace(weights=weights))
+    vector = coordinates.vector(point)
+    step = coordinates.information(vector, point).means.solve(np.eye(3))
+    assert np.isfinite(step).all()
+    np.testing.assert_allclose(step[2], 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", ["EVE", "VVE", "EEV", "VEV"])
+def test_axes_are_followed_through_a_change_of_order(data, covariance) -> None:
+    # Two axes change places in the order of their variances: the coordinates turn nothing.
+    _, coordinates, point, _ = coordinates_at(data, covariance)
+    vector = coordinates.vector(point)
+    turns = {"EVE": 3, "VVE": 3, "EEV": 9, "VEV": 9}[covariance]
+    np.testing.assert_allclose(vector[-turns:], 0, atol=1e-10)
+    if covariance.endswith("E"):
+        swapped = vector.copy()
+        first = len(vector) - turns - 9
+        swapped[first:-turns] = -vector[first:-turns]
+        params = coordinates.params(swapped)
+        back = coordinates.params(coordinates.vector(point._replace(params=params)))
+        np.testing.assert_allclose(back.covariances, params.covariances, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(coordinates.vector(point._replace(params=params))[-turns:], 0, atol=1e-8)
+
+
+# The memory ------------------------------------------------------------------------------------------------------
+
+
+def two_loops(pairs, gradient, precondition):
+    """Nocedal's recursion, with the initial matrix scaled to the last pair."""
+    direction, coefficients = gradient.copy(), []
+    for step, change in reversed(pairs):
+        a = step @ direction / (step @ change)
+        direction = direction - a * change
+        coefficients.append(a)
+    step, change = pairs[-1]
+    direction = precondition(direction) * (step @ change) / (change @ precondition(change))
+    for (step, change), a in zip(pairs, reversed(coefficients), strict=True):
+        direction = direction + (a - change @ direction / (step @ change)) * step
+    return direction
+
+
+@pytest.mark.parametrize("n_pairs", [1, 5, MEMORY + 3])
+def test_the_memory_is_the_two_loop_recursion(rng, n_pairs) -> None:
+    root = rng.normal(size=(60, 60))
+    curvature = root @ root.T + 60 * np.eye(60)
+    memory, pairs = Memory(60), []
+    for _ in range(n_pairs):
+        step = rng.normal(size=60)
+        pairs.append((step, curvature @ step))
+        memory.append(*pairs[-1])
+    gradient, scales = rng.normal(size=60), rng.uniform(0.01, 0.02, size=60)
+    want = two_loops(pairs[-MEMORY:], gradient, lambda v: scales * v)
+    np.testing.assert_allclose(memory.direction(gradient, lambda v: scales * v), want, rtol=1e-9)
+    assert len(memory) == min(n_pairs, MEMORY)
+
+
+def test_an_empty_memory_leaves_the_preconditioned_gradient(rng) -> None:
+    gradient = rng.normal(size=4)
+    np.testing.assert_array_equal(Memory(4).direction(gradient, lambda v: 2 * v), 2 * gradient)
+
+
+# Steps -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -101,7 +197,7 @@ def crawling():
 def test_one_step_is_worth_many_of_em(crawling) -> None:
     problem, trail = crawling
     newton = QuasiNewton.from_trail(problem, trail)
-    assert len(newton.pairs) == 8
+    assert len(newton.memory) == 8
     step, slope = newton.propose()
     gain = problem.evaluate(newton.params_at(step)).objective - trail[-1].objective
     em_gain = problem.evaluate(problem.m_step(trail[-1])).objective - trail[-1].objective
@@ -113,13 +209,13 @@ def test_one_step_is_worth_many_of_em(crawling) -> None:
 def test_accepting_a_step_moves_the_model(crawling) -> None:
     problem, trail = crawling
     newton = QuasiNewton.from_trail(problem, trail[-4:])
-    step, slope = newton.propose()
+    step, _ = newton.propose()
     point = problem.evaluate(newton.params_at(step))
     newton.accept(point, step)
-    assert len(newton.pairs) == 4
+    assert len(newton.memory) == 4
     for got, want in zip(newton.params_at(np.zeros_like(step)), point.params, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
-    assert 0 < newton.propose()[1] < slope
+    assert newton.propose()[1] > 0
 
 
 def test_without_memory_a_step_is_em_s(crawling) -> None:
@@ -134,4 +230,55 @@ def test_without_memory_a_step_is_em_s(crawling) -> None:
 def test_pairs_without_curvature_are_left_out(crawling) -> None:
     problem, trail = crawling
     newton = QuasiNewton.from_trail(problem, [trail[-1], trail[-1]])
-    assert len(newton.pairs) == 0
+    assert len(newton.memory) == 0
+
+
+@pytest.mark.parametrize("covariance", ["EEI", "VVI", "VEE", "VEV"])
+def test_what_is_packed_goes_on_alike(data, covariance) -> None:
+    X, labels = data
+    problem = problem_of(X, covariance=covariance)
+    trail = after_em(problem, labels, 8)
+    newton = QuasiNewton.from_trail(problem, trail)
+    again = QuasiNewton.unpack(newton.pack(), problem, trail[-1])
+    for got, want in zip(again.propose(), newton.propose(), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+# All models, to the end -----------------------------------------------------------------------------------------
+
+
+def ascend(problem, labels, *, accelerate, tol):
+    objectives = []
+    ascent = Ascent.from_start(problem, start_of(problem, labels), tol=tol, accelerate=accelerate)
+    ascent.run(3000, lambda now: objectives.append(now.point.objective))
+    return ascent, np.array(objectives)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("prior", [None, "default"])
+def test_the_objective_never_falls(covariance, family, prior) -> None:
+    X, labels = load_iris(return_X_y=True)
+    ascent, objectives = ascend(
+        problem_of(X, family, covariance=covariance, prior=prior), labels, accelerate=True, tol=1e-4
+    )
+    assert ascent.converged
+    assert np.diff(objectives).min() >= -1e-12 * np.abs(objectives).max()
+
+
+ELSEWHERE = {("EVV", "pairs"), ("VVV", "pairs"), ("VEE", "pairs")}
+"""Where quasi-Newton and EM end in different maxima."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("covariance", MODELS)
+@pytest.mark.parametrize("family", ["pairs", "singletons"])
+def test_the_end_is_em_s_and_not_later(covariance, family) -> None:
+    X, labels = load_iris(return_X_y=True)
+    problem = problem_of(X, family, covariance=covariance)
+    fast, _ = ascend(problem, labels, accelerate=True, tol=1e-6 * len(X))
+    plain, _ = ascend(problem, labels, accelerate=False, tol=1e-6 * len(X))
+    assert fast.n_passes <= 1.2 * plain.n_passes + 2
+    assert fast.point.objective >= plain.point.objective - 1e-6 * len(X)
+    if (covariance, family) not in ELSEWHERE:
+        assert fast.point.objective < plain.point.objective + 0.05

@@ -102,15 +102,6 @@ def test_no_more_steps_than_allowed(blobs, accelerate, max_iter) -> None:
     assert not ascent.converged
 
 
-def test_spherical_covariances_are_left_to_em_which_goes_on_while_it_gains(blobs) -> None:
-    X, labels = blobs
-    problem = problem_of(X, covariance="EII")
-    plain, fast = (ascend(problem, labels, accelerate=a, tol=0.05)[0] for a in (False, True))
-    assert plain.n_iter < fast.n_iter
-    assert plain.history == fast.history[: plain.n_iter + 1]
-    assert fast.n_passes == fast.n_iter + 1
-
-
 # Acceleration ---------------------------------------------------------------------------------------------------
 
 

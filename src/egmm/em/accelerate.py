@@ -4,26 +4,23 @@ The gradient of the log-likelihood comes free with the statistics (Fisher's iden
 information, whose inverse turns the gradient into EM's own step, is known in closed form. L-BFGS with that inverse as
 its initial matrix is EM to first order and learns the rest from the steps taken (Jamshidian and Jennrich 1997, QN2).
 
-Coordinates, fixed at the start of the phase where the covariance is :math:`\Sigma_0 = L_0 L_0^\top`:
-
-- :math:`s_j` with :math:`\pi_j = s_j^2 / |s|^2`: information 4N, and a weight that vanishes is an ordinary stationary
-  point at zero, where logits would run away to minus infinity;
-- :math:`v = \mu L_0^{-\top}`: information :math:`H \otimes \tilde P`;
-- :math:`A` upper triangular, :math:`\tilde P = L_0^\top P L_0 = A A^\top`, logarithms on the diagonal: information N
-  above it and 2N on it.
+Coordinates are :math:`s_j` with :math:`\pi_j = s_j^2 / |s|^2` (information 4N, and a weight that vanishes is an
+ordinary stationary point at zero, where logits would run away to minus infinity), the means in standard deviations of
+the point where the phase began, and the precisions as in `egmm.em.precisions`.
 """
 
-from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dtrtrs
 
 from egmm._checks import FloatArray
-from egmm.em.mstep import overlap_matrix, residual_scatter
-from egmm.em.parameters import Parameters, triangular_inverse
+from egmm.em.covariance import SHARED
+from egmm.em.parameters import Parameters
+from egmm.em.precisions import precision_coordinates
 from egmm.em.problem import Point, Problem
+from egmm.em.slopes import MeansInformation, covariance_counts, slopes
 
 MEMORY = 40
 """Pairs of steps and gradient changes remembered. Parameters are few, so this is close to full BFGS."""
@@ -37,66 +34,106 @@ class Coordinates:
 
     def __init__(self, problem: Problem, reference: Parameters) -> None:
         self.problem, self.reference = problem, reference
-        self.root: FloatArray = np.asarray(np.linalg.cholesky(reference.covariances), dtype=np.float64)
-        self._unroot = triangular_inverse(self.root)
-        n_clusters, dim = reference.means.shape
-        n_focal = len(reference.weights)
-        self._cuts = (n_focal, n_focal + n_clusters * dim)
-        self._shape = (n_clusters, dim)
-        self._upper = np.triu_indices(dim) if problem.covariance == "EEE" else (np.arange(dim), np.arange(dim))
-        self._on_diagonal = self._upper[0] == self._upper[1]
-        weight = problem.moments.weight
-        self._information = np.where(self._on_diagonal, 2 * weight, weight)
+        covariances = _stacked(reference.covariances)
+        self._scales = np.sqrt(np.einsum("kdd->kd", covariances).mean(axis=0))
+        self._precisions = precision_coordinates(problem.covariance, covariances)
+        n_focal, n_means = len(reference.weights), reference.means.size
+        self._cuts = (n_focal, n_focal + n_means)
 
     def vector(self, point: Point) -> FloatArray:
         """Coordinates of a point's parameters."""
-        params = point.params
-        entries = (self.root.T @ point.model.factors)[self._upper]
-        entries[self._on_diagonal] = np.log(entries[self._on_diagonal])
-        return np.concatenate([np.sqrt(params.weights), (params.means @ self._unroot.T).ravel(), entries])
+        weights, means, covariances = point.params
+        entries = self._precisions.entries(_stacked(covariances))
+        return np.concatenate([np.sqrt(weights), (means / self._scales).ravel(), entries])
 
     def params(self, vector: FloatArray) -> Parameters:
         """Parameters at the coordinates."""
         roots, means, entries = self._split(vector)
-        inverse = self.root @ triangular_inverse(self._factor(entries).T)
-        return Parameters(roots**2 / (roots @ roots), means @ self.root.T, inverse @ inverse.T)
+        covariances = self._precisions.covariances(entries)
+        if self.problem.covariance in SHARED:
+            covariances = covariances[0]
+        return Parameters(roots**2 / (roots @ roots), means * self._scales, covariances)
 
     def gradient(self, vector: FloatArray, point: Point) -> FloatArray:
         """Gradient of the objective from the statistics of a pass at `vector`."""
-        problem, statistics = self.problem, point.statistics
-        weight = problem.moments.weight
         roots, _, entries = self._split(vector)
         norm = np.sqrt(roots @ roots)
         unit = roots / norm
         # A set at weight zero stays there: its slope is zero, whatever the round-off in its count.
-        ratio = np.divide(statistics.set_counts, unit, out=np.zeros_like(unit), where=unit != 0)
-        slopes = (2.0 / norm) * (ratio - weight * unit)
-        factor = self._factor(entries)
-        residual = statistics.cluster_sums - overlap_matrix(statistics.set_counts, problem.shares) @ point.params.means
-        means = (residual @ self._unroot.T) @ factor @ factor.T
-        scatter = residual_scatter(statistics, problem.moments, problem.shares, point.params.means)
-        spread = self._unroot @ (scatter + np.diag(weight * problem.ridge)) @ self._unroot.T
-        inverse = triangular_inverse(factor.T)
-        changes = ((weight * inverse @ inverse.T - spread) @ factor)[self._upper]
-        changes[self._on_diagonal] *= np.diagonal(factor)
-        return np.concatenate([slopes, means.ravel(), changes])
+        ratio = np.divide(point.statistics.set_counts, unit, out=np.zeros_like(unit), where=unit != 0)
+        weights = (2.0 / norm) * (ratio - self.problem.moments.weight * unit)
+        means, precisions = slopes(self.problem, point)
+        own = self._precisions.gradient(entries, precisions)
+        return np.concatenate([weights, (means * self._scales).ravel(), own])
 
-    def precondition(self, vector: FloatArray, point: Point, gradient: FloatArray) -> FloatArray:
-        """Inverse complete-data information times a gradient: EM's step, to first order."""
-        slopes, means, entries = self._split(gradient)
-        overlap = overlap_matrix(point.statistics.set_counts, self.problem.shares)
-        inverse = triangular_inverse(self._factor(self._split(vector)[2]).T)
-        moved = dposv(overlap, means)[1] @ inverse @ inverse.T
-        return np.concatenate([slopes / (4 * self.problem.moments.weight), moved.ravel(), entries / self._information])
+    def information(self, vector: FloatArray, point: Point) -> "Information":
+        """Complete-data information at `vector`, whose inverse makes a gradient EM's step, to first order."""
+        own = self._precisions.information(self._split(vector)[2], covariance_counts(self.problem, point))
+        means = MeansInformation(self.problem, point)
+        return Information(4 * self.problem.moments.weight, means, self._scales, own)
 
     def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         first, second = self._cuts
-        return vector[:first], vector[first:second].reshape(self._shape), vector[second:]
+        return vector[:first], vector[first:second].reshape(-1, len(self._scales)), vector[second:]
 
-    def _factor(self, entries: FloatArray) -> FloatArray:
-        factor = np.zeros((self._shape[1], self._shape[1]))
-        factor[self._upper] = np.where(self._on_diagonal, np.exp(entries), entries)
-        return factor
+
+class Information(NamedTuple):
+    """The information of the weights, of the means and of the precisions' coordinates."""
+
+    weights: float
+    means: MeansInformation
+    scales: FloatArray
+    precisions: FloatArray
+
+    def solve(self, gradient: FloatArray) -> FloatArray:
+        """Inverse information times a gradient."""
+        (n_clusters, dim), n_own = self.means.shape, len(self.precisions)
+        n_focal = len(gradient) - n_own - n_clusters * dim
+        means = gradient[n_focal:-n_own].reshape(n_clusters, dim)
+        moved = self.means.solve(means / self.scales) / self.scales
+        return np.concatenate([gradient[:n_focal] / self.weights, moved.ravel(), gradient[-n_own:] / self.precisions])
+
+
+def _stacked(covariances: FloatArray) -> FloatArray:
+    """Covariances as (m, D, D), one or one per cluster."""
+    return covariances.reshape(-1, *covariances.shape[-2:])
+
+
+class Memory:
+    r"""The last pairs of steps and gradient changes, and what they say about the inverse curvature.
+
+    With steps S and changes Y as rows, L-BFGS's two loops are two triangular solves with
+    :math:`R = \operatorname{triu}(S Y^\top)`.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.steps, self.changes = np.empty((0, size)), np.empty((0, size))
+        self._products = np.empty((0, 0))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def append(self, step: FloatArray, change: FloatArray) -> None:
+        """Remember a pair, the oldest making room."""
+        first = max(0, len(self) + 1 - MEMORY)
+        self.steps = np.vstack([self.steps[first:], step])
+        self.changes = np.vstack([self.changes[first:], change])
+        products = np.zeros((len(self), len(self)))
+        products[:-1, :-1] = self._products[first:, first:]
+        products[:, -1] = self.steps @ change
+        self._products = products
+
+    def direction(self, gradient: FloatArray, precondition: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Inverse curvature times a gradient; `precondition` is the guess the pairs correct."""
+        if not len(self):
+            return precondition(gradient)
+        first = dtrtrs(self._products, self.steps @ gradient)[0]
+        curvature, change = self._products[-1, -1], self.changes[-1]
+        # Scaled to fit the last pair: the information of meta-clusters is only roughly known.
+        scale = curvature / (change @ precondition(change))
+        direction = scale * precondition(gradient - first @ self.changes)
+        rest = np.diagonal(self._products) * first - self.changes @ direction
+        return np.asarray(direction + dtrtrs(self._products, rest, trans=1)[0] @ self.steps)
 
 
 class QuasiNewton:
@@ -104,7 +141,7 @@ class QuasiNewton:
 
     def __init__(self, coordinates: Coordinates, vector: FloatArray, gradient: FloatArray, point: Point) -> None:
         self.coordinates = coordinates
-        self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
+        self.memory = Memory(len(vector))
         self._vector, self._gradient, self._point = vector, gradient, point
 
     @classmethod
@@ -119,13 +156,12 @@ class QuasiNewton:
 
     def pack(self) -> dict[str, FloatArray]:
         """All of the state as arrays, but for the current point."""
-        reference = self.coordinates.reference
         return {
-            **reference._asdict(),
+            **self.coordinates.reference._asdict(),
             "vector": self._vector,
             "gradient": self._gradient,
-            "steps": np.array([step for step, _, _ in self.pairs]),
-            "changes": np.array([change for _, change, _ in self.pairs]),
+            "steps": self.memory.steps,
+            "changes": self.memory.changes,
         }
 
     @classmethod
@@ -134,12 +170,13 @@ class QuasiNewton:
         reference = Parameters(*(arrays[name] for name in Parameters._fields))
         newton = cls(Coordinates(problem, reference), arrays["vector"], arrays["gradient"], point)
         for step, change in zip(arrays["steps"], arrays["changes"], strict=True):
-            newton.pairs.append((step, change, float(step @ change)))
+            newton.memory.append(step, change)
         return newton
 
     def propose(self) -> tuple[FloatArray, float]:
         """Return the step from the current point and its slope; half of the slope is the gain the model predicts."""
-        step = self._direction(self._gradient)
+        information = self.coordinates.information(self._vector, self._point)
+        step = self.memory.direction(self._gradient, information.solve)
         return step, float(step @ self._gradient)
 
     def params_at(self, step: FloatArray) -> Parameters:
@@ -153,21 +190,7 @@ class QuasiNewton:
     def _move(self, point: Point, vector: FloatArray) -> None:
         gradient = self.coordinates.gradient(vector, point)
         step, change = vector - self._vector, self._gradient - gradient
-        curvature = float(step @ change)
         # Without positive curvature along the step a pair would spoil the model.
-        if curvature > 1e-10 * np.sqrt((step @ step) * (change @ change)):
-            self.pairs.append((step, change, curvature))
+        if step @ change > 1e-10 * np.sqrt((step @ step) * (change @ change)):
+            self.memory.append(step, change)
         self._vector, self._gradient, self._point = vector, gradient, point
-
-    def _direction(self, gradient: FloatArray) -> FloatArray:
-        """The two-loop recursion."""
-        direction = gradient.copy()
-        coefficients = []
-        for step, change, curvature in reversed(self.pairs):
-            a = (step @ direction) / curvature
-            direction -= a * change
-            coefficients.append(a)
-        direction = self.coordinates.precondition(self._vector, self._point, direction)
-        for (step, change, curvature), a in zip(self.pairs, reversed(coefficients), strict=True):
-            direction += (a - (change @ direction) / curvature) * step
-        return direction

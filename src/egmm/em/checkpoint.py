@@ -11,7 +11,7 @@ import numpy as np
 from egmm._files import replacing
 from egmm.em.accelerate import QuasiNewton
 from egmm.em.loop import Ascent
-from egmm.em.parameters import Parameters, components
+from egmm.em.parameters import Parameters
 from egmm.em.problem import Point, Problem
 from egmm.em.statistics import Statistics
 
@@ -137,7 +137,7 @@ def _unpack_point(arrays: Arrays, problem: Problem) -> Point:
     params = Parameters(*(arrays[name] for name in Parameters._fields))
     own, log_likelihood, objective = (float(value) for value in arrays["values"])
     statistics = Statistics(arrays["set_counts"], arrays["cluster_sums"], arrays.get("cluster_scatters"), own)
-    model = components(params, problem.moments.centre, problem.shares)
+    model = problem.components(params)
     return Point(params, model, statistics, log_likelihood, objective)
 
 

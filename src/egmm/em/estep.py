@@ -48,10 +48,12 @@ def log_joint(rows: FloatArray, model: Components) -> FloatArray:
         # once, from the moments.
         scores = (rows @ model.factors) @ model.whitened.T - 0.5 * (model.whitened**2).sum(axis=1)
     else:
-        scores = np.empty((len(rows), len(model.whitened)))
-        for k, (factor, mean) in enumerate(zip(model.factors, model.whitened, strict=True)):
-            offset = rows @ factor - mean
-            scores[:, k] = model.log_norms[k] - 0.5 * np.einsum("nd,nd->n", offset, offset)
+        n_clusters, dim = model.whitened.shape
+        # All clusters in one product: rows times (D, C D).
+        offsets = rows @ model.factors.transpose(1, 0, 2).reshape(dim, -1)
+        offsets -= model.whitened.ravel()
+        offsets = offsets.reshape(-1, n_clusters, dim)
+        scores = model.log_norms - 0.5 * np.einsum("nkd,nkd->nk", offsets, offsets)
     return np.asarray(scores @ model.shares.T + model.log_weights)
 
 
@@ -80,7 +82,7 @@ def cluster_scatters(rows: FloatArray, betp: FloatArray, scatter: str) -> FloatA
         return None
     if scatter == "diagonal":
         return np.asarray(betp.T @ rows**2)
-    return np.stack([(rows * weight[:, None]).T @ rows for weight in betp.T])
+    return np.asarray((betp.T[:, None, :] * rows.T) @ rows)
 
 
 def log_likelihood(statistics: Statistics, model: Components, moments: Moments) -> float:

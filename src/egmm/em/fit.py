@@ -105,7 +105,7 @@ class _Fitting:
         self.resumed = None if self.checkpoint is None else self.checkpoint.read()
         if self.resumed is not None:
             unpack_random(self.resumed.random, options.random)
-        self.random = pack_random(options.random)
+        self.random = {} if self.checkpoint is None else pack_random(options.random)
         self.best = self._resumed_best()
 
     def run(self) -> Fit:
@@ -155,7 +155,8 @@ class _Fitting:
                     accelerate=options.accelerate,
                 )
             try:
-                ascent.run(options.max_iter, partial(self._after_step, number, report))
+                watched = options.verbose or self.checkpoint is not None
+                ascent.run(options.max_iter, partial(self._after_step, number, report) if watched else None)
             except NotPositiveDefiniteError:
                 n_iter = ascent.n_iter + 1
                 raise

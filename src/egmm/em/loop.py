@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from egmm._checks import FloatArray
 from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Point, Problem
@@ -18,6 +19,12 @@ PATIENCE = 12
 
 CRAWL = 1e-3
 """Gain per unit weight below which EM crawls. Above it EM is still finding its basin, where curvature misleads."""
+
+REVIVED = 0.1
+"""Rows' worth of weight given back to a focal set that has less but grows: near zero that is too slow to be seen."""
+
+GROWTH = 0.01
+"""Share by which a pass would raise a set's weight for the set to count as growing."""
 
 
 @dataclass
@@ -66,24 +73,30 @@ class Ascent:
         if not self.accelerate:
             self.converged = self.point.log_likelihood - before.log_likelihood < self.tol
             return
-        gain = self.point.objective - before.objective
-        left, rate = _aitken([point.objective for point in self.trail])
-        self.converged = left < self.tol
-        crawls = gain < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
-        if crawls and self.problem.can_leap and len(self.trail) > TRAIL:
+        gains = [self.problem.gain(*points) for points in pairwise(self.trail[-5:])]
+        left, rate = _aitken(gains)
+        if left < self.tol:
+            if self.problem.has_exact_m_step:
+                self._stop_or_revive()
+            else:
+                # Small gains may be the M-step's fault: the gradient decides.
+                self.newton = QuasiNewton.from_trail(self.problem, self.trail[-1:])
+            return
+        crawls = gains[-1] < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
+        if crawls and len(self.trail) > TRAIL:
             self.newton = QuasiNewton.from_trail(self.problem, self.trail)
 
     def _newton_step(self, newton: QuasiNewton) -> None:
         step, slope = newton.propose()
+        if 0.5 * abs(slope) < self.tol:
+            self._stop_or_revive()
+            return
         if not slope > 0:
             self._leave_newton()
             return
-        if 0.5 * slope < self.tol:
-            self.converged = True
-            return
         for _ in range(3):
-            point = self._try(newton, step)
-            gain = -np.inf if point is None else point.objective - self.point.objective
+            point = self._try(partial(newton.params_at, step))
+            gain = -np.inf if point is None else self.problem.gain(self.point, point)
             if point is not None and gain >= SUFFICIENT * slope:
                 newton.accept(point, step)
                 self._arrive(point)
@@ -93,18 +106,33 @@ class Ascent:
             step, slope = step * shrink, slope * shrink
         self._leave_newton()
 
+    def _stop_or_revive(self) -> None:
+        """Stop, unless focal sets that have all but died out would grow again: that is a saddle, not a maximum."""
+        params, weight = self.point.params, self.problem.moments.weight
+        expected = weight * params.weights
+        growing = (expected < REVIVED) & (self.point.statistics.set_counts > (1 + GROWTH) * expected)
+        if growing.any():
+            weights = np.where(growing, REVIVED / weight, params.weights)
+            point = self._try(partial(params._replace, weights=weights / weights.sum()))
+            if point is not None and point.objective - self.point.objective > self.tol:
+                self._arrive(point)
+                self.newton = None
+                self.trail = [point]
+                return
+        self.converged = True
+
     def _leave_newton(self) -> None:
         """Go back to EM, which cannot fail."""
         self.newton = None
         self.trail = [self.point]
         self._em_step()
 
-    def _try(self, newton: QuasiNewton, step: FloatArray) -> Point | None:
-        """Evaluate the end of a step; None where it is out of bounds."""
+    def _try(self, make: Callable[[], Parameters]) -> Point | None:
+        """Evaluate the parameters at the end of a step; None where it is out of bounds."""
         self.n_passes += 1
         try:
             with np.errstate(all="ignore"):
-                point = self.problem.evaluate(newton.params_at(step))
+                point = self.problem.evaluate(make())
         except NotPositiveDefiniteError:
             return None
         return point if np.isfinite(point.objective) else None
@@ -116,15 +144,14 @@ class Ascent:
         self.trail = [*self.trail[-TRAIL:], point]
 
 
-def _aitken(objectives: list[float]) -> tuple[float, float]:
-    """Gain still to come, and the rate at which gains fall, if they go on as the last ones did."""
-    gains = np.diff(objectives[-4:])
-    if len(gains) < 3:
+def _aitken(gains: list[float]) -> tuple[float, float]:
+    """Gain still to come, and the rate at which gains fall, if they go on as the last four did."""
+    if len(gains) < 4:
         return np.inf, 1.0
     if gains[-1] <= 0:
         return 0.0, 0.0
-    # The slower of the last two rates: a rate seen once may be the end of a fast mode before a slow one.
-    rate = max(gains[-1] / max(gains[-2], 1e-300), gains[-2] / max(gains[-3], 1e-300))
+    # The slowest of the last three rates: a rate seen once may be the end of a fast mode before a slow one.
+    rate = max(after / before if before > 0 else np.inf for before, after in pairwise(gains))
     if not rate < 1:
         return np.inf, 1.0
-    return float(gains[-1] * rate / (1 - rate)), float(rate)
+    return gains[-1] * rate / (1 - rate), rate

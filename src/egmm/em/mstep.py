@@ -203,9 +203,9 @@ def cluster_means(statistics: Statistics, shares: FloatArray, previous: FloatArr
 
 def residual_scatter(statistics: Statistics, moments: Moments, shares: FloatArray, means: FloatArray) -> FloatArray:
     """sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' for given cluster means, (D, D) [eq_ECM]."""
-    overlap = overlap_matrix(statistics.set_counts, shares)
-    cross = means.T @ statistics.cluster_sums
-    return np.asarray(moments.scatter - cross - cross.T + means.T @ overlap @ means)
+    half = 0.5 * (overlap_matrix(statistics.set_counts, shares) @ means) - statistics.cluster_sums
+    cross = means.T @ half
+    return np.asarray(moments.scatter + cross + cross.T)
 
 
 def shared_covariance(scatter: FloatArray, covariance: str) -> FloatArray:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from egmm._checks import FloatArray
 
@@ -22,6 +22,17 @@ class Parameters(NamedTuple):
     """(C, D) cluster means minus the centre."""
     covariances: FloatArray
     """(D, D) shared by all clusters, or (C, D, D)."""
+
+
+class Focal(NamedTuple):
+    """Gaussians of the focal sets."""
+
+    means: FloatArray
+    """(M, D)."""
+    covariances: FloatArray
+    """(M, D, D), or (M, D) of a diagonal model."""
+    log_roots: FloatArray
+    """(M,) half of the covariances' log-determinants."""
 
 
 class Components(NamedTuple):
@@ -44,6 +55,8 @@ class Components(NamedTuple):
     """(M,) log pi_j + kappa_j."""
     shares: FloatArray
     """(M, C) W."""
+    focal: "Focal | None"
+    """The focal sets' own Gaussians; None when the covariance is shared."""
 
     @property
     def is_shared(self) -> bool:
@@ -79,38 +92,63 @@ def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArra
     )
 
 
-def components(params: Parameters, centre: FloatArray, shares: FloatArray) -> Components:
-    """Factor the covariances and fold the focal sets' constants into their weights."""
-    factors, log_roots = precision_factors(params.covariances)
-    dim = params.means.shape[1]
-    log_norms = np.full(len(params.means), log_roots - 0.5 * dim * LOG_2PI)
-    if factors.ndim == 2:
-        whitened = params.means @ factors
+def components(params: Parameters, centre: FloatArray, shares: FloatArray, *, diagonal: bool = False) -> Components:
+    """Factor the covariances and fold the focal sets' constants into their weights.
+
+    `diagonal` spares matrix algebra where the clusters' own covariances are known to be diagonal.
+    """
+    means, dim = params.means, params.means.shape[1]
+    focal = None
+    if params.covariances.ndim == 2:
+        factors, log_roots = precision_factors(params.covariances)
+        whitened = means @ factors
         kappa = 0.5 * _spread(whitened, shares)
+    elif diagonal:
+        roots, log_roots = diagonal_factors(np.einsum("kdd->kd", params.covariances))
+        factors, whitened = roots[:, :, None] * np.eye(dim), roots * means
+        focal = _diagonal_focal(means, roots**2, shares)
+        offsets = (focal.means - means[:, None]) * roots[:, None]
     else:
-        whitened = np.einsum("kd,kde->ke", params.means, factors)
-        kappa = _geometric_mean_constants(params.means, factors, log_roots, shares)
+        factors, log_roots = precision_factors(params.covariances)
+        whitened = (means[:, None] @ factors)[:, 0]
+        focal = _full_focal(means, factors, shares)
+        offsets = (focal.means - means[:, None]) @ factors
+    if focal is not None:
+        # (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation
+        spread = (shares.T * (offsets**2).sum(axis=2)).sum(axis=0)
+        kappa = 0.5 * spread - focal.log_roots - shares @ log_roots
+    log_norms = np.full(len(means), log_roots - 0.5 * dim * LOG_2PI)
     log_weights = np.log(params.weights, out=np.full(len(shares), -np.inf), where=params.weights > 0)
-    return Components(centre, factors, whitened, log_norms, log_weights + kappa, shares)
+    return Components(centre, factors, whitened, log_norms, log_weights + kappa, shares, focal)
 
 
 def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Upper triangular U with inverse covariance U U', and log det U, for one or many covariances."""
     # Factor at unit diagonal: features may differ by many orders of magnitude.
-    variances = np.diagonal(covariances, axis1=-2, axis2=-1)
-    if not (np.isfinite(covariances).all() and (variances > 0).all()):
+    variances = np.einsum("...dd->...d", covariances)
+    if not (np.isfinite(covariances).all() and variances.min() > 0):
         raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
     scales = np.sqrt(variances)
+    scaled = covariances / (scales[..., :, None] * scales[..., None, :])
     try:
-        lower = np.linalg.cholesky(covariances / (scales[..., :, None] * scales[..., None, :]))
+        inverse = (
+            triangular_inverse(_cholesky(scaled)) if scaled.ndim == 2 else np.linalg.inv(np.linalg.cholesky(scaled))
+        )
     except np.linalg.LinAlgError:
         raise _not_positive_definite(covariances) from None
-    inverse = triangular_inverse(lower) if lower.ndim == 2 else np.linalg.inv(lower)
     # Round-off lets about every third singular matrix through the factorisation.
     if np.square(inverse).sum(axis=-2).max() > LARGEST_INVERSE:
         raise _not_positive_definite(covariances)
     factors = np.swapaxes(inverse, -1, -2) / scales[..., :, None]
-    return factors, np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
+    return factors, np.log(np.einsum("...dd->...d", factors)).sum(axis=-1)
+
+
+def _cholesky(matrix: FloatArray) -> FloatArray:
+    """Lower triangular factor of one matrix; LAPACK's own call, as below."""
+    lower, failed = dpotrf(matrix, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    return np.asarray(lower)
 
 
 def _not_positive_definite(covariances: FloatArray) -> NotPositiveDefiniteError:
@@ -122,17 +160,39 @@ def triangular_inverse(lower: FloatArray) -> FloatArray:
     return dtrtri(lower, lower=1)[0]
 
 
+def diagonal_factors(variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Roots of the precisions, (m, D), and their logarithms' sums, for diagonal covariances."""
+    if not (variances.min() > 0 and variances.max() < np.inf):
+        raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
+    roots = 1 / np.sqrt(variances)
+    return roots, np.log(roots).sum(axis=1)
+
+
 def focal_parameters(params: Parameters, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Means (M, D) and covariances ((D, D) or (M, D, D)) of the focal sets' Gaussians."""
     if params.covariances.ndim == 2:
         return shares @ params.means, params.covariances
-    factors, _ = precision_factors(params.covariances)
-    precisions = factors @ np.swapaxes(factors, -1, -2)
-    natural = np.einsum("kde,ke->kd", precisions, params.means)
-    mean_precisions = np.einsum("jk,kde->jde", shares, precisions)
-    focal_factors, _ = precision_factors(mean_precisions)
-    covariances = focal_factors @ np.swapaxes(focal_factors, -1, -2)
-    return np.einsum("jde,je->jd", covariances, shares @ natural), covariances
+    focal = _full_focal(params.means, precision_factors(params.covariances)[0], shares)
+    return focal.means, focal.covariances
+
+
+def _full_focal(means: FloatArray, factors: FloatArray, shares: FloatArray) -> Focal:
+    precisions = factors @ np.swapaxes(factors, 1, 2)
+    natural = (precisions @ means[:, :, None])[:, :, 0]
+    mean_precisions = (shares @ precisions.reshape(len(means), -1)).reshape(-1, *factors.shape[1:])
+    # `precision_factors` returns a factor of the inverse: here that is the focal covariance.
+    focal_factors, log_roots = precision_factors(mean_precisions)
+    covariances = focal_factors @ np.swapaxes(focal_factors, 1, 2)
+    return Focal((covariances @ (shares @ natural)[:, :, None])[:, :, 0], covariances, log_roots)
+
+
+def _diagonal_focal(means: FloatArray, precisions: FloatArray, shares: FloatArray) -> Focal:
+    mean_precisions = shares @ precisions
+    return Focal(
+        (shares @ (precisions * means)) / mean_precisions,
+        1 / mean_precisions,
+        -0.5 * np.log(mean_precisions).sum(axis=1),
+    )
 
 
 def _spread(whitened: FloatArray, shares: FloatArray) -> FloatArray:
@@ -140,18 +200,3 @@ def _spread(whitened: FloatArray, shares: FloatArray) -> FloatArray:
     centres = shares @ whitened
     squares = ((whitened[None, :, :] - centres[:, None, :]) ** 2).sum(axis=2)
     return np.asarray((shares * squares).sum(axis=1))
-
-
-def _geometric_mean_constants(
-    means: FloatArray, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
-) -> FloatArray:
-    """kappa_j = (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation."""
-    precisions = factors @ np.swapaxes(factors, -1, -2)
-    mean_precisions = np.einsum("jk,kde->jde", shares, precisions)
-    natural = np.einsum("kde,ke->kd", precisions, means)
-    focal_factors, focal_log_roots = precision_factors(mean_precisions)
-    # `precision_factors` returns a factor of the inverse: here that is the focal covariance.
-    focal_means = np.einsum("jde,jfe,jf->jd", focal_factors, focal_factors, shares @ natural)
-    offsets = np.einsum("jkd,kde->jke", means[None] - focal_means[:, None], factors)
-    spread = (shares * (offsets**2).sum(axis=2)).sum(axis=1)
-    return np.asarray(-focal_log_roots - shares @ log_roots + 0.5 * spread)

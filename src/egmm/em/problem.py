@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from egmm._checks import FloatArray
 from egmm.em import estep, estep_numba
-from egmm.em.covariance import scatter_kind
+from egmm.em.covariance import SHARED, is_diagonal, scatter_kind
 from egmm.em.mstep import m_step
 from egmm.em.parameters import Components, Parameters, components
 from egmm.em.prior import Prior, log_prior
@@ -38,13 +40,13 @@ class Problem:
     prior: Prior | None = None
 
     @property
-    def can_leap(self) -> bool:
-        """Whether there are quasi-Newton coordinates for the model."""
-        return self.covariance in ("EEE", "EEI") and self.prior is None
+    def has_exact_m_step(self) -> bool:
+        """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
+        return self.covariance in SHARED or bool((self.shares.max(axis=1) == 1).all())
 
     def evaluate(self, params: Parameters) -> Point:
         """One pass over the rows: the E-step, its sums and the log-likelihood."""
-        model = components(params, self.moments.centre, self.shares)
+        model = self.components(params)
         scatter = scatter_kind(self.covariance)
         function = (estep_numba if self.engine == "numba" else estep).prepare(model, scatter)
         statistics = self.rows.reduce(function)
@@ -52,11 +54,27 @@ class Problem:
         objective = value - self._penalty(model.factors) + log_prior(params, self.prior, self.covariance)
         return Point(params, model, statistics, value, objective)
 
+    def components(self, params: Parameters) -> Components:
+        """Return what the E-step reads of parameters."""
+        return components(params, self.moments.centre, self.shares, diagonal=is_diagonal(self.covariance))
+
     def m_step(self, point: Point) -> Parameters:
         """Return the parameters the M-step makes of a pass."""
         return m_step(
             point.statistics, self.moments, self.shares, point.params, self.covariance, self.ridge, self.prior
         )
+
+    def gain(self, before: Point, after: Point) -> float:
+        """What a step has gained, the ridge's penalty at the rows each cluster had before: never negative for EM."""
+        rise = after.objective - before.objective
+        if before.model.is_shared:
+            return rise
+        counts = self.shares.T @ before.statistics.set_counts
+        return rise - 0.5 * float(counts @ (self._traces(after.model) - self._traces(before.model)))
+
+    def _traces(self, model: Components) -> FloatArray:
+        """tr(P_k R), (C,)."""
+        return np.asarray(np.square(model.factors).sum(axis=2) @ self.ridge)
 
     def _penalty(self, factors: FloatArray) -> float:
         """N tr(P R) / 2: with it, adding R to a shared covariance is exact EM."""
