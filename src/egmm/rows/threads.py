@@ -1,10 +1,11 @@
 """Threads that work on blocks of rows, a few ahead of what has been asked for."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -60,13 +61,58 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Let matrix products and k-means use one thread: their sums, and so results, must not depend on the cores.
 
-    Blocks of rows are shared among threads instead.
+    Blocks of rows are shared among threads instead. OpenMP's limit belongs to the calling thread, but BLAS may have one
+    for the whole process, which holds while anybody is in here: were every thread to restore it, the first to leave
+    would lift it for the others.
     """
-    limits: AbstractContextManager[object] = _controller().limit(limits=1)
-    return limits
+    _limit.acquire()
+    try:
+        with _controller().limit(limits=1):
+            yield
+    finally:
+        _limit.release()
+
+
+class _SharedLimit:
+    """The process's limit on threads of BLAS, while somebody wants it.
+
+    A thread of its own sets and lifts it: only the thread that set a limit may lift it (threadpoolctl 3.8).
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread()
+
+    def acquire(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                begun, self._done = threading.Event(), threading.Event()
+                self._thread = threading.Thread(target=self._hold, args=(begun, self._done), daemon=True)
+                self._thread.start()
+                begun.wait()
+            self._users += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._done.set()
+                self._thread.join()
+
+    @staticmethod
+    def _hold(begun: threading.Event, done: threading.Event) -> None:
+        with _controller().limit(limits=1, user_api="blas"):
+            begun.set()
+            done.wait()
+
+
+_limit = _SharedLimit()
 
 
 @cache
