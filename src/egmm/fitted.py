@@ -17,6 +17,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray, check_integer, check_r
 from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
+from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
 from egmm.em.fit import choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
@@ -94,14 +95,18 @@ class FittedMixture(BaseEstimator):
 
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
-        return self._apply(X, assign.masses, self._set_names(), out)
+        check_is_fitted(self)
+        return self._apply(X, assign.masses, self._set_names(), out, parquet_metadata(self.focal_sets_))
 
     def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
         return self._apply(X, assign.heaviest, ["set"], out)
 
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
+        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
+
+        A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        """
         if out is not None:
             return self.predict_mass(X, out)
         return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
@@ -115,22 +120,28 @@ class FittedMixture(BaseEstimator):
         total = self._totals(X, sample_weight)
         return total.log_likelihood / total.weight
 
+    def criteria(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
+        """All four criteria by name, from one pass over the rows."""
+        total = self._totals(X, sample_weight)
+        ebic = total.log_likelihood - 0.5 * self.n_parameters_ * float(np.log(total.weight))
+        aic = -2.0 * total.log_likelihood + 2.0 * self.n_parameters_
+        return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * total.entropy, "aic": aic}
+
     def ebic(self, X: Any, sample_weight: Any = None) -> float:
         """Evidential Bayesian information criterion on rows; **higher is better**."""
-        return self._ebic(self._totals(X, sample_weight))
+        return self.criteria(X, sample_weight)["ebic"]
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion in scikit-learn's sign, -2 EBIC; lower is better."""
-        return -2.0 * self.ebic(X, sample_weight)
+        return self.criteria(X, sample_weight)["bic"]
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion; lower is better."""
-        return -2.0 * self._totals(X, sample_weight).log_likelihood + 2.0 * self.n_parameters_
+        return self.criteria(X, sample_weight)["aic"]
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
-        total = self._totals(X, sample_weight)
-        return -2.0 * self._ebic(total) + 2.0 * total.entropy
+        return self.criteria(X, sample_weight)["icl"]
 
     def outliers(self, X: Any, quantile: float = 0.999) -> BoolArray:
         """Rows far from every component.
@@ -188,10 +199,10 @@ class FittedMixture(BaseEstimator):
             Where to write.
         """
         check_is_fitted(self)
-        # A given start and a random stream belong to the fit, not to the model it made.
+        # A given start, a random stream and a checkpoint belong to the fit, not to the model it made.
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, int) else None
-        parameters = {**self.get_params(deep=False), "init": init, "random_state": seed}
+        parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
         document = {
@@ -237,11 +248,13 @@ class FittedMixture(BaseEstimator):
 
     def _open(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
         """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
+        least = 2 if reset else 1
         rows = remote_rows(X, sample_weight, self.n_jobs)
         if rows is not None:
-            self._check_features(rows.shape[1], rows.feature_names, reset)
+            self._check_features(rows.size[1], rows.feature_names, reset)
+            if reset and rows.shape[0] < least:
+                raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
             return rows
-        least = 2 if reset else 1
         X = validate_data(
             self,
             X,
@@ -265,13 +278,14 @@ class FittedMixture(BaseEstimator):
         name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
         kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(
-            f"Input X contains {kind} at row {row}, {name}; EGMM needs complete data: drop or impute such rows."
+            f"Input X contains {kind} at {rows.place(row)}, {name}; EGMM needs complete data: drop or impute such rows."
         )
 
     def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
         """scikit-learn's rules on features, for rows it must not load."""
         if reset:
             self.n_features_in_ = n_features
+            self.__dict__.pop("feature_names_in_", None)
             if names is not None:
                 self.feature_names_in_ = np.array(names, dtype=object)
             return
@@ -283,14 +297,28 @@ class FittedMixture(BaseEstimator):
                 f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select them in scan."
             )
 
-    def _apply(self, X: Any, function: Callable[..., Any], names: list[str], out: Any) -> Any:
+    def _apply(
+        self,
+        X: Any,
+        function: Callable[..., Any],
+        names: list[str],
+        out: Any,
+        metadata: dict[bytes, bytes] | None = None,
+    ) -> Any:
         check_is_fitted(self)
         with self._open(X) as rows, one_blas_thread():
-            return self._assign(rows, function, names, out)
+            return self._assign(rows, function, names, out, metadata)
 
-    def _assign(self, rows: Any, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:
+    def _assign(
+        self,
+        rows: Any,
+        function: Callable[..., Any],
+        names: list[str],
+        out: Any = None,
+        metadata: dict[bytes, bytes] | None = None,
+    ) -> Any:
         """Apply one of `em.assign`'s functions to every row."""
-        return rows.apply(self._bound(function, rows), names, out)
+        return rows.apply(self._bound(function, rows), names, out, metadata)
 
     def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
         check_is_fitted(self)
@@ -302,11 +330,8 @@ class FittedMixture(BaseEstimator):
         centre = self.means_.mean(axis=0)
         params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
         model = components(params, centre, self.focal_sets_.shares)
-        engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
+        engine = choose_engine(self.engine, *rows.size, model.shares, model.is_shared)
         return partial(function, model=model, engine=engine)
-
-    def _ebic(self, total: assign.Totals) -> float:
-        return total.log_likelihood - 0.5 * self.n_parameters_ * float(np.log(total.weight))
 
     def _cluster_names(self) -> list[str]:
         return [f"cluster_{k + 1}" for k in range(self.n_clusters)]

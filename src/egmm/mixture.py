@@ -211,14 +211,15 @@ class EGMM(ClusterMixin, FittedMixture):
         self._check_parameters()
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = rows.reduce(moments)
+            if total.weight == 0:
+                raise ValueError("sample_weight must not be all zero: no row would count.")
             self._check_finite(rows, total.scatter)
             if not np.isfinite(total.scatter).all():
                 raise ValueError("X holds values too large for their squares to be summed (about 1e150); rescale it.")
             options = self._options(rows, total)
             fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
             self._set_fitted(fit, total)
-            if isinstance(rows, ArrayRows):
-                self.labels_ = self._assign(rows, assign.labels, ["cluster"])
+            self._set_labels(rows)
         if fit.interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
@@ -260,7 +261,7 @@ class EGMM(ClusterMixin, FittedMixture):
             stream.update(rows)
             self._set_parameters(stream.params, stream.problem.moments.centre)
             self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
-            self.labels_ = self._assign(rows, assign.labels, ["cluster"])
+            self._set_labels(rows)
         self.n_iter_ += 1
         return self
 
@@ -312,6 +313,7 @@ class EGMM(ClusterMixin, FittedMixture):
             verbose=bool(self.verbose),
             random=check_random_state(self.random_state),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            seed=None if isinstance(self.random_state, np.random.RandomState) else self.random_state,
         )
 
     def _start(self, rows: RowSource, total: Moments, covariance: str) -> str | FloatArray | IntArray | Parameters:
@@ -349,6 +351,12 @@ class EGMM(ClusterMixin, FittedMixture):
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged and not fit.interrupted
         self.degenerate_ = fit.is_degenerate
+
+    def _set_labels(self, rows: Any) -> None:
+        """Labels of rows in memory; those of an earlier fit are not these rows'."""
+        self.__dict__.pop("labels_", None)
+        if isinstance(rows, ArrayRows):
+            self.labels_ = self._assign(rows, assign.labels, ["cluster"])
 
     def _set_parameters(self, params: Parameters, centre: FloatArray) -> None:
         shares = self.focal_sets_.shares

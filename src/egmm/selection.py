@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from egmm.cluster import BPEC, ECM, FCM
 from egmm.em.covariance import MODELS
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
+from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import available_cores
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
@@ -163,8 +165,9 @@ def select_model(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows.
+    X : array-like of shape (n_samples, n_features), scan or Dask collection
+        Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
+        are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
         Numbers of clusters to try.
     covariance : str or iterable of str, default=('EEE',)
@@ -179,7 +182,7 @@ def select_model(
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
-        Processes; None means all cores this process may use. Results do not depend on it.
+        Processes, or for a scan threads; None means all cores this process may use. Results do not depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -213,9 +216,10 @@ def select_model(
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
     base.set_params(random_state=seed)
     jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
+    n_processes = 1 if is_remote(X) else n_jobs or available_cores()
     candidates = []
     with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
-        for candidate in _run(jobs, n_jobs or available_cores()):
+        for candidate in _run(jobs, n_processes):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     return Selection(candidates, criterion, higher_is_better)
@@ -226,12 +230,20 @@ def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
         return list(covariance)
     if covariance != "all":
         return [covariance]
-    return ["E", "V"] if np.shape(X)[1] == 1 else list(MODELS)
+    n_features = X.shape[1] if is_remote(X) else np.shape(X)[1]
+    return ["E", "V"] if n_features == 1 else list(MODELS)
 
 
 def _candidate(base: Any, n_clusters: int, model: str) -> Any:
+    """A candidate to be fitted; each keeps its own checkpoint."""
     candidate = clone(base).set_params(n_clusters=n_clusters)
-    return candidate.set_params(covariance=model) if isinstance(base, EGMM) else candidate
+    if not isinstance(base, EGMM):
+        return candidate
+    candidate.set_params(covariance=model)
+    if base.checkpoint is not None:
+        path = Path(base.checkpoint)
+        candidate.set_params(checkpoint=path.with_name(f"{path.stem}-{n_clusters}-{model}{path.suffix}"))
+    return candidate
 
 
 def _index(estimator: Any) -> tuple[str, bool, Callable[[Any], float]]:
@@ -267,10 +279,12 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any) -> Candidate:
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             model.fit(X, **weights)
         if isinstance(model, EGMM):
-            criteria = {criterion: float(getattr(model, criterion)(X, sample_weight)) for criterion in CRITERIA}
+            criteria = model.criteria(X, sample_weight)
         else:
             index, _, read = _index(model)
             criteria = {index: float(read(model))}
+    except ReadError:
+        raise  # It would meet every candidate.
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)

@@ -33,6 +33,11 @@ def read_masses(path: str | os.PathLike[str]) -> Masses:
         raise ValueError(f"{path} holds no credal partition: {error}") from error
 
 
+def parquet_metadata(focal: FocalSets) -> dict[bytes, bytes]:
+    """What a Parquet file of masses says of its columns, one per set."""
+    return {_KEY: json.dumps({"masks": focal.masks.tolist(), "n_clusters": focal.n_clusters}).encode()}
+
+
 def _is_parquet(path: Path) -> bool:
     if path.suffix.lower() not in (".npz", ".parquet"):
         raise ValueError(f"path must end in .npz or .parquet, got {path.name!r}.")
@@ -51,10 +56,9 @@ def _read_npz(path: Path) -> Masses:
 def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
     arrow = import_optional("pyarrow", "Parquet files", "arrow")
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
-    header = {"masks": focal.masks.tolist(), "n_clusters": focal.n_clusters}
     columns = [arrow.array(np.ascontiguousarray(column)) for column in mass.T]
     table = arrow.Table.from_arrays(columns, names=list(focal.labels))
-    parquet.write_table(table.replace_schema_metadata({_KEY: json.dumps(header)}), stream)
+    parquet.write_table(table.replace_schema_metadata(parquet_metadata(focal)), stream)
 
 
 def _read_parquet(path: Path) -> Masses:

@@ -45,6 +45,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, settings: Iterable[Any]) -> None:
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint must be a file in an existing directory, got {path}.")
         self._path = path
         text = repr([value.tobytes() if isinstance(value, np.ndarray) else value for value in settings])
         self._fingerprint = hashlib.sha256(text.encode()).hexdigest()
@@ -73,8 +75,11 @@ class Checkpoint:
         arrays: Arrays = {"fingerprint": self._fingerprint}
         for name, value in progressed._asdict().items():
             arrays.update({name: value} if isinstance(value, int) else _named(name, value))
-        with replacing(self._path) as stream:
-            np.savez(stream, **arrays)
+        try:
+            with replacing(self._path) as stream:
+                np.savez(stream, **arrays)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write checkpoint {self._path}: {error.strerror or error}") from error
 
     def remove(self) -> None:
         """Remove the file of a fit that has ended."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -65,6 +65,8 @@ class Options:
     random: np.random.RandomState
     prior: Prior | None = None
     checkpoint: Path | None = None
+    seed: Any = None
+    """What `random` began with, where that is a number."""
 
 
 class Fit(NamedTuple):
@@ -80,7 +82,7 @@ class Fit(NamedTuple):
         return self.ascent.point.log_likelihood
 
 
-def choose_engine(engine: str, n_rows: int, n_features: int, shares: FloatArray, is_shared: bool) -> str:
+def choose_engine(engine: str, n_rows: float, n_features: int, shares: FloatArray, is_shared: bool) -> str:
     """Compile where the passes expected in NumPy would take longer than compiling."""
     if engine != "auto":
         return engine
@@ -101,7 +103,7 @@ class _Fitting:
     def __init__(self, rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> None:
         self.rows, self.moments, self.shares, self.options = rows, moments, shares, options
         self.engine = choose_engine(options.engine, *rows.shape, shares, options.covariance in SHARED)
-        self.checkpoint = _checkpoint(moments, shares, options)
+        self.checkpoint = _checkpoint(moments, shares, options, self.engine)
         self.resumed = None if self.checkpoint is None else self.checkpoint.read()
         if self.resumed is not None:
             unpack_random(self.resumed.random, options.random)
@@ -249,12 +251,13 @@ def _better(best: Fit | None, fit: Fit) -> Fit:
     return best
 
 
-def _checkpoint(moments: Moments, shares: FloatArray, options: Options) -> Checkpoint | None:
+def _checkpoint(moments: Moments, shares: FloatArray, options: Options, engine: str) -> Checkpoint | None:
     if options.checkpoint is None:
         return None
     prior = () if options.prior is None else tuple(options.prior)
-    settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.init)
-    return Checkpoint(options.checkpoint, [*moments, shares, *settings, *prior])
+    settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.seed)
+    start = options.init if isinstance(options.init, Parameters) else (options.init,)
+    return Checkpoint(options.checkpoint, [*moments, shares, engine, *settings, *start, *prior])
 
 
 def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:

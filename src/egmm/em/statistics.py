@@ -55,10 +55,10 @@ class Moments(NamedTuple):
         if weight == 0:
             return self
         centre = self.centre + (other.centre - self.centre) * (other.weight / weight)
-        mine, theirs = self._about(centre), other._about(centre)
+        mine, theirs = self.about(centre), other.about(centre)
         return Moments(weight, centre, mine.scatter + theirs.scatter, mine.rest + theirs.rest)
 
-    def _about(self, centre: FloatArray) -> "Moments":
+    def about(self, centre: FloatArray) -> "Moments":
         """Return the same rows' moments about another centre."""
         shift = self.centre - centre
         cross = np.outer(self.rest + 0.5 * self.weight * shift, shift)

@@ -49,9 +49,7 @@ class Stream:
     def update(self, rows: ArrayRows) -> None:
         """Learn from a batch."""
         problem, centre = self.problem, self.problem.moments.centre
-        own = rows.reduce(moments)
-        shift = own.centre - centre
-        batch = Moments(own.weight, centre, own.scatter + own.weight * np.outer(shift, shift))
+        batch = rows.reduce(moments).about(centre)
         point = replace(problem, rows=rows, moments=batch).evaluate(self.params)
         seen = self.weight + batch.weight
         step = (batch.weight / seen) ** EXPONENT

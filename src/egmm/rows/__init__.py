@@ -1,15 +1,82 @@
 """Where rows come from: arrays, files, clusters of machines."""
 
+from collections.abc import Iterable, Sequence
+from glob import glob
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from egmm.rows.files import FileRows, scan
-from egmm.rows.source import RowSource
+from egmm.rows.arrow import FORMATS, ArrowRows
+from egmm.rows.files import FileRows, NpyRows
+from egmm.rows.source import ReadError, RowSource
 
-__all__ = ["FileRows", "RowSource", "remote_rows", "scan"]
+__all__ = ["FileRows", "ReadError", "RowSource", "is_remote", "remote_rows", "scan"]
+
+
+def scan(
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    columns: Sequence[str] | None = None,
+    *,
+    weight: str | None = None,
+) -> FileRows:
+    """Rows in files, for `EGMM.fit`, `predict` and `select_model`; the files are never loaded whole.
+
+    Parameters
+    ----------
+    paths : path, glob pattern, directory, or list of paths
+        CSV, Parquet, Feather or npy files of one format. A directory is searched for them, subdirectories too, but for
+        names that begin with a dot or an underscore; files are read in the order of their names.
+    columns : sequence of str, default=None
+        Columns to use as features; None means all (but `weight`). Names and types are checked at once.
+    weight : str, default=None
+        Column with the rows' weights.
+
+    Returns
+    -------
+    rows : FileRows
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> import numpy as np
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.npy")
+    >>> np.save(path, np.arange(12.0).reshape(6, 2))
+    >>> scan(path).shape
+    (6, 2)
+    """
+    files = _find(paths)
+    suffixes = {file.suffix.lower() for file in files}
+    if suffixes == {".npy"}:
+        return NpyRows(files, columns, weight)
+    kinds = {FORMATS.get(suffix) for suffix in suffixes}
+    if len(kinds) != 1 or None in kinds:
+        listed = ", ".join(sorted(suffixes))
+        raise ValueError(f"paths must be files of one format (.csv, .parquet, .feather or .npy), got {listed}.")
+    return ArrowRows(files, columns, weight)
+
+
+def is_remote(X: Any) -> bool:
+    """Whether rows are a scan or a Dask collection, which must not be loaded whole.
+
+    Parameters
+    ----------
+    X : any
+        What the user gave as rows.
+
+    Returns
+    -------
+    is_remote : bool
+
+    Examples
+    --------
+    >>> is_remote([[1.0, 2.0]])
+    False
+    """
+    return isinstance(X, FileRows) or type(X).__module__.partition(".")[0] in {"dask", "dask_expr"}
 
 
 def remote_rows(X: Any, sample_weight: Any, n_jobs: int | None) -> Any:
-    """Rows of a scan or a Dask collection, which must not be loaded whole; None for anything else.
+    """Rows of a scan or a Dask collection; None for anything else.
 
     Parameters
     ----------
@@ -29,10 +96,42 @@ def remote_rows(X: Any, sample_weight: Any, n_jobs: int | None) -> Any:
     >>> remote_rows([[1.0, 2.0]], None, None) is None
     True
     """
+    if not is_remote(X):
+        return None
     if isinstance(X, FileRows):
         return X.using(sample_weight, n_jobs)
-    if type(X).__module__.partition(".")[0] in {"dask", "dask_expr"}:
-        from egmm.rows.dask import DaskRows  # noqa: PLC0415  Dask is loaded only for its own collections.
+    from egmm.rows.dask import DaskRows  # noqa: PLC0415  Dask is loaded only for its own collections.
 
-        return DaskRows(X, sample_weight)
-    return None
+    return DaskRows(X, sample_weight)
+
+
+def _find(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Path]:
+    """Files named, matched by patterns, or below directories, in the order of their names."""
+    named = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    files: list[Path] = []
+    for name in named:
+        path = Path(name)
+        if path.is_file():
+            found = [path]
+        elif path.is_dir():
+            found = _below(path)
+        else:
+            matches = sorted(Path(match) for match in glob(str(name), recursive=True))  # noqa: PTH207  patterns may be absolute
+            found = [file for match in matches for file in ([match] if match.is_file() else _below(match))]
+        if not found:
+            raise FileNotFoundError(f"paths: no CSV, Parquet, Feather or npy file at {name}.")
+        files.extend(found)
+    if not files:
+        raise ValueError("paths must name at least one file, got an empty list.")
+    return files
+
+
+def _below(directory: Path) -> list[Path]:
+    """Files of a directory that hold rows; hidden names are others' notes and unfinished files."""
+    return sorted(
+        file
+        for file in directory.rglob("*")
+        if file.suffix.lower() in {*FORMATS, ".npy"}
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+    )

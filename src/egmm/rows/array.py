@@ -44,6 +44,11 @@ class ArrayRows:
         n_rows, n_features = self.X.shape
         return n_rows, n_features
 
+    @property
+    def size(self) -> tuple[float, int]:
+        """Number of rows and of features."""
+        return self.shape
+
     def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:
         """Yield (X, sample_weight) of each block, and the block's part of `aligned` where that is given."""
         for first in range(0, len(self.X), BLOCK_ROWS):
@@ -59,7 +64,7 @@ class ArrayRows:
         """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
         return self._threads.map(function, self.blocks(aligned))
 
-    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:  # noqa: ARG002
+    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Apply a function of `em.assign` to every row."""
         if out is not None:
             raise ValueError("out= is for scans of files; the result for rows in memory is returned.")
@@ -68,6 +73,10 @@ class ArrayRows:
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is not finite."""
         return first_not_finite(self.blocks())
+
+    def place(self, row: int) -> str:
+        """Name a row."""
+        return f"row {row}"
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,8 @@
 """Rows in a Dask array or data frame: every pass is one task per chunk and a tree of additions where the chunks are."""
 
 from collections.abc import Callable
+from functools import cached_property
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,48 +30,78 @@ class DaskRows:
 
     def __init__(self, X: Any, sample_weight: Any = None) -> None:
         self._dask = import_optional("dask", "Dask collections", "dask")
-        self.feature_names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        self.X = X
-        self._chunks = _chunks(X)
-        lengths = self._dask.compute(*[self._dask.delayed(len)(chunk) for chunk in self._chunks])
-        self._lengths = [int(length) for length in lengths]
-        self.shape = (sum(self._lengths), int(X.shape[1]))
+        self._is_frame = hasattr(X, "columns") and X.ndim == 2
+        self.feature_names = [str(name) for name in X.columns] if self._is_frame else None
+        self._chunks = _frame_chunks(X) if self._is_frame else _array_chunks(X)
+        self._n_features = int(X.shape[1])
+        self._known = [np.nan] * len(self._chunks) if self._is_frame else list(X.chunks[0])
         self._weights = self._row_parts("sample_weight", sample_weight)
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        """Rows of each chunk, counted by the workers where Dask does not know."""
+        if not np.isnan(self._known).any():
+            return [int(length) for length in self._known]
+        count = self._dask.delayed(len)
+        return [int(length) for length in self._dask.compute(*[count(chunk) for chunk in self._chunks])]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return sum(self._lengths), self._n_features
+
+    @property
+    def size(self) -> tuple[float, int]:
+        """Number of rows, infinite where Dask does not know it, and of features."""
+        n_rows = float(np.sum(self._known))
+        return np.inf if np.isnan(n_rows) else n_rows, self._n_features
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
         delayed = self._dask.delayed
         parts = self._row_parts("aligned", aligned)
         sums = []
-        first = 0
+        block = row = 0
         for chunk, length, weight, part in zip(self._chunks, self._lengths, self._weights, parts, strict=True):
-            sums.append(delayed(_chunk_sums, pure=False)(chunk, weight, part, function, first))
-            first += -(-length // BLOCK_ROWS)
+            if length:
+                sums.append(delayed(_chunk_sums, pure=False)(chunk, weight, part, function, block, row))
+            block += -(-length // BLOCK_ROWS)
+            row += length
+        if not sums:
+            raise ValueError("X must have at least one row, but every chunk is empty.")
         while len(sums) > 1:
             sums = [delayed(_join, pure=False)(sums[at : at + FAN_IN]) for at in range(0, len(sums), FAN_IN)]
         return tree_sum(self._dask.compute(sums[0])[0])
 
-    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None) -> Any:
+    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Lazily apply a function of `em.assign` to every row: a Dask array of one column per name."""
         if out is not None:
             raise ValueError("out= is for scans of files; a Dask result is lazy: store it with its own methods.")
         array = import_optional("dask.array", "Dask collections", "dask")
         delayed = self._dask.delayed
-        is_flat = len(names) == 1
-        dtype = np.int64 if is_flat and names[0] in {"cluster", "set"} else np.float64
+        others = () if len(names) == 1 else (len(names),)
+        dtype = np.int64 if names[0] in {"cluster", "set"} else np.float64
         results = [
             array.from_delayed(
-                delayed(_chunk_result, pure=False)(chunk, function),
-                shape=(length,) if is_flat else (length, len(names)),
-                dtype=dtype,
+                delayed(_chunk_result, pure=False)(chunk, function, others, dtype), shape=(length, *others), dtype=dtype
             )
-            for chunk, length in zip(self._chunks, self._lengths, strict=True)
+            for chunk, length in zip(self._chunks, self._known, strict=True)
         ]
-        return array.concatenate(results, axis=0)
+        return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is not finite."""
-        return first_not_finite((_values(chunk.compute()), None) for chunk in self._chunks)
+        look = self._dask.delayed(_first_not_finite)
+        found = self._dask.compute(*[look(chunk) for chunk in self._chunks])
+        for first, entry in zip(accumulate(self._lengths, initial=0), found, strict=False):
+            if entry is not None:
+                row, column, value = entry
+                return first + row, column, value
+        return None
+
+    def place(self, row: int) -> str:
+        """Name a row."""
+        return f"row {row}"
 
     def _row_parts(self, name: str, values: Any) -> list[Any]:
         """Values that belong to rows, cut as the rows are."""
@@ -77,13 +109,17 @@ class DaskRows:
             return [None] * len(self._chunks)
         if hasattr(values, "to_dask_array"):
             values = values.to_dask_array(lengths=True)
-        if hasattr(values, "rechunk"):
+        if hasattr(values, "compute_chunk_sizes"):
+            if np.isnan(values.shape).any():
+                values = values.compute_chunk_sizes()
             if values.shape != (self.shape[0],):
                 raise ValueError(f"{name} must have shape ({self.shape[0]},), got {values.shape}.")
             return list(values.rechunk((tuple(self._lengths),)).to_delayed())
         checked = check_sample_weight(values, self.shape[0]) if name == "sample_weight" else np.asarray(values)
         assert checked is not None
-        return np.split(checked, np.cumsum(self._lengths)[:-1])
+        parts = np.split(checked, np.cumsum(self._lengths)[:-1])
+        # They go to the workers once, not with every pass.
+        return list(self._dask.persist(*[self._dask.delayed(part) for part in parts]))
 
     def __enter__(self) -> Self:
         return self
@@ -94,12 +130,21 @@ class DaskRows:
         """Nothing to close: the cluster is the user's."""
 
 
-def _chunks(X: Any) -> list[Any]:
+def _frame_chunks(X: Any) -> list[Any]:
+    """Delayed partitions of a data frame of numbers."""
+    for name, dtype in X.dtypes.items():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            raise TypeError(f"X must be numeric, but column {name!r} is {dtype}; select the numeric columns.")
+    return list(X.to_delayed())
+
+
+def _array_chunks(X: Any) -> list[Any]:
     """Delayed chunks of whole rows."""
-    if hasattr(X, "partitions") and hasattr(X, "columns"):
-        return list(X.to_delayed())
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got a Dask array of shape {X.shape}.")
+    if getattr(X, "ndim", None) != 2:
+        shape = getattr(X, "shape", "none")
+        raise ValueError(f"X must have two dimensions, got a Dask {type(X).__name__} of shape {shape}.")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must be numeric, got a Dask array of dtype {X.dtype}.")
     if X.numblocks[1] > 1:
         raise ValueError(
             f"X is cut between columns (chunks {X.chunks[1]}), but a chunk must hold whole rows: "
@@ -109,26 +154,41 @@ def _chunks(X: Any) -> list[Any]:
 
 
 def _values(chunk: Any) -> FloatArray:
-    values = np.asarray(chunk)
-    if values.dtype.kind not in "fiub":
-        raise TypeError(f"X must be numeric, but a chunk has dtype {values.dtype}; select the numeric columns.")
+    """A chunk as an array of floats; nullable columns become NaN where they have no value."""
+    if hasattr(chunk, "dtypes") and not all(isinstance(dtype, np.dtype) for dtype in chunk.dtypes):
+        values = chunk.to_numpy(np.float64, na_value=np.nan)
+    else:
+        values = np.asarray(chunk)
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
-def _chunk_sums(chunk: Any, weight: Any, part: Any, function: Callable[..., Sum], first: int) -> list[Node[Sum]]:
-    """Sums of one chunk's blocks, numbered from `first`, as far as they can be added."""
-    values = _values(chunk)
-    if len(values) == 0:
-        return []
-    own = None if weight is None else np.asarray(weight, dtype=np.float64)
-    with ArrayRows(values, own, n_jobs=1) as rows, one_blas_thread():
-        return merge_nodes(number(rows.map(function, None if part is None else np.asarray(part)), first))
+def _chunk_sums(
+    chunk: Any, weight: Any, part: Any, function: Callable[..., Sum], block: int, row: int
+) -> list[Node[Sum]]:
+    """Sums of one chunk's blocks, as far as they can be added; its first block and row have these numbers."""
+    own = None if weight is None else _checked_weight(np.asarray(weight, dtype=np.float64), row)
+    with ArrayRows(_values(chunk), own, n_jobs=1) as rows, one_blas_thread():
+        return merge_nodes(number(rows.map(function, None if part is None else np.asarray(part)), block))
+
+
+def _checked_weight(weight: FloatArray, row: int) -> FloatArray:
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise ValueError(f"sample_weight must be finite and >= 0, but row {row + bad[0]} has {weight[bad[0]]:g}.")
+    return weight
 
 
 def _join(parts: list[list[Node[Sum]]]) -> list[Node[Sum]]:
     return merge_nodes(node for part in parts for node in part)
 
 
-def _chunk_result(chunk: Any, function: Callable[..., Any]) -> Any:
-    with ArrayRows(_values(chunk), None, n_jobs=1) as rows, one_blas_thread():
+def _chunk_result(chunk: Any, function: Callable[..., Any], others: tuple[int, ...], dtype: Any) -> Any:
+    values = _values(chunk)
+    if len(values) == 0:
+        return np.empty((0, *others), dtype=dtype)
+    with ArrayRows(values, None, n_jobs=1) as rows, one_blas_thread():
         return rows.apply(function, [])
+
+
+def _first_not_finite(chunk: Any) -> tuple[int, int, float] | None:
+    return first_not_finite([(_values(chunk), None)])

@@ -9,6 +9,10 @@ BLOCK_ROWS = 16_384
 """Rows per partial sum. Fixed, so that the number of threads never changes a result."""
 
 
+class ReadError(ValueError):
+    """Rows cannot be read, whatever the model: a file is damaged, has changed, or holds something that is no number."""
+
+
 class Additive(Protocol):
     """A result of one block that adds to another's."""
 
@@ -26,11 +30,18 @@ class RowSource(Protocol):
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
 
+    @property
+    def size(self) -> tuple[float, int]:
+        """Number of rows, infinite where counting them would take a pass, and of features."""
+
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is not finite."""
+
+    def place(self, row: int) -> str:
+        """Name a row as its owner would look for it."""
 
 
 class Node(NamedTuple, Generic[Sum]):

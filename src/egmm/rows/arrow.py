@@ -1,0 +1,249 @@
+"""Rows in CSV, Parquet and Feather files, through Arrow's dataset reader."""
+
+import csv
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from egmm._checks import FloatArray, import_optional
+from egmm.rows.files import FileRows
+from egmm.rows.source import BLOCK_ROWS, ReadError
+
+FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
+"""Arrow's formats by suffix."""
+
+BATCH_ROWS = 4 * BLOCK_ROWS
+BATCHES_AHEAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some of the rows of a block: columns of features, weights."""
+
+    columns: list[FloatArray]
+    weight: FloatArray | None
+
+    def part(self, first: int, last: int) -> "Piece":
+        """Return rows from `first` to `last`."""
+        weight = None if self.weight is None else self.weight[first:last]
+        return Piece([column[first:last] for column in self.columns], weight)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+class ArrowRows(FileRows):
+    """Rows of CSV, Parquet or Feather files.
+
+    Columns are copied into blocks by the threads that work on them, each into a block of its own that it fills again
+    and again: the copy is then found in the processor's cache.
+    """
+
+    def __init__(self, files: Sequence[Path], columns: Sequence[str] | None, weight: str | None) -> None:
+        self._is_csv = FORMATS[files[0].suffix.lower()] == "csv"
+        self._dataset = _open_dataset(files)
+        schema = self._dataset.schema
+        names, self._columns = _choose(files[0], schema.names, columns, weight)
+        self._weight = weight
+        self._check_schemas(files)
+        if self._is_csv:
+            self._dataset = _open_dataset(files, self._columns)
+        pa = import_optional("pyarrow", "Files", "arrow")
+        single = not self._is_csv and all(pa.types.is_float32(schema.field(name).type) for name in names)
+        self._fragments = list(self._dataset.get_fragments())
+        self._counts: dict[int, int] = {}
+        self._own = threading.local()
+        n_rows = sum(self._count_or_name(at, file) for at, file in enumerate(files))
+        super().__init__(files, names, (n_rows, len(names)), np.float32 if single else np.float64)
+
+    def using(self, sample_weight: Any, n_jobs: int | None) -> Self:
+        """Return the same rows with weights (instead of a column of weights) and a number of threads."""
+        rows = super().using(sample_weight, n_jobs)
+        rows._own = threading.local()
+        return rows
+
+    def runs(self) -> Iterator[list[Piece]]:
+        """Yield each block as the pieces it consists of."""
+        parts: list[Piece] = []
+        missing = BLOCK_ROWS
+        for piece in self._pieces():
+            first = 0
+            while first < len(piece):
+                part = piece.part(first, first + missing)
+                parts.append(part)
+                first += len(part)
+                missing -= len(part)
+                if missing == 0:
+                    yield parts
+                    parts, missing = [], BLOCK_ROWS
+        if parts:
+            yield parts
+
+    def load(self, run: list[Piece]) -> tuple[FloatArray, FloatArray | None]:
+        """Copy a run's columns into the calling thread's block."""
+        if not hasattr(self._own, "block"):
+            self._own.block = np.empty((self.shape[1], BLOCK_ROWS), dtype=self.dtype)
+        block: FloatArray = self._own.block
+        filled = 0
+        for piece in run:
+            last = filled + len(piece)
+            for d, column in enumerate(piece.columns):
+                block[d, filled:last] = column
+            filled = last
+        weights = [piece.weight for piece in run if piece.weight is not None]
+        return block[:, :filled].T, np.concatenate(weights) if weights else None
+
+    def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:
+        """Yield (X, sample_weight) of each block, each a new array."""
+        for X, *others in super().blocks(aligned):
+            yield X.copy(order="F"), *others
+
+    def count_rows(self, at: int) -> int:
+        """Number of rows of one of the files."""
+        if at not in self._counts:
+            self._counts[at] = int(self._fragments[at].count_rows())
+        return self._counts[at]
+
+    def _pieces(self) -> Iterator[Piece]:
+        pa = import_optional("pyarrow", "Files", "arrow")
+        try:
+            yield from self._batches()
+        except (pa.ArrowException, OSError) as error:
+            self.check_unchanged()
+            raise ReadError(self._diagnosis(error)) from error
+
+    def _batches(self) -> Iterator[Piece]:
+        scanner = self._dataset.scanner(
+            columns=self._columns,
+            batch_size=BATCH_ROWS,
+            batch_readahead=BATCHES_AHEAD,
+            fragment_readahead=1,
+            use_threads=True,
+        )
+        first = 0
+        for batch in scanner.to_batches():
+            self._check_nulls(batch, first)
+            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            weight = None if self._weight is None else np.asarray(columns.pop(), dtype=np.float64)
+            if weight is not None:
+                self._check_weight(weight, first)
+            yield Piece(columns, weight)
+            first += len(batch)
+
+    def _check_nulls(self, batch: Any, first: int) -> None:
+        rows = {
+            name: int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            for name, column in zip(self._columns, batch.columns, strict=True)
+            if column.null_count
+        }
+        if rows:
+            name = min(rows, key=rows.__getitem__)
+            where = self.place(first + rows[name])
+            raise ReadError(f"column {name!r} has no value (null) at {where}; drop or impute such rows.")
+
+    def _check_weight(self, weight: FloatArray, first: int) -> None:
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if len(bad):
+            where, value = self.place(first + int(bad[0])), weight[bad[0]]
+            raise ReadError(f"column {self._weight!r} must hold weights >= 0, but has {value:g} at {where}.")
+
+    def _check_schemas(self, files: Sequence[Path]) -> None:
+        """Every file has the columns, and they are numbers of one type."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        for file, fragment in zip(files, self._dataset.get_fragments(), strict=True):
+            try:
+                schema = fragment.physical_schema
+            except (pa.ArrowException, OSError) as error:
+                raise ReadError(f"cannot read {file}: {error}") from error
+            for name in self._columns:
+                if name not in schema.names:
+                    raise ReadError(f"{file} has no column {name!r}, but {files[0]} has; it has {schema.names}.")
+                kind, expected = schema.field(name).type, self._dataset.schema.field(name).type
+                is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+                if self._is_csv and not is_number and not pa.types.is_null(kind):
+                    raise ReadError(_first_text([file], [name]) or f"column {name!r} of {file} is {kind}, no number.")
+                if not self._is_csv and not is_number:
+                    raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
+                # In CSV, where types are guessed, all numbers are read as float64.
+                if not self._is_csv and kind != expected:
+                    raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {files[0]}.")
+
+    def _count_or_name(self, at: int, file: Path) -> int:
+        pa = import_optional("pyarrow", "Files", "arrow")
+        try:
+            return self.count_rows(at)
+        except (pa.ArrowException, OSError) as error:
+            raise ReadError(f"cannot read {file}: {error}") from error
+
+    def _diagnosis(self, error: Exception) -> str:
+        """Say what Arrow could not read and where, at the cost of reading it once more."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        found = _first_text(self.files, self._columns) if self._is_csv else None
+        if found is not None:
+            return found
+        for file, fragment in zip(self.files, self._fragments, strict=True):
+            try:
+                for _ in fragment.scanner(columns=self._columns, batch_size=BATCH_ROWS).to_batches():
+                    pass
+            except (pa.ArrowException, OSError) as own:
+                return f"cannot read {file}: {own}"
+        return f"cannot read {', '.join(map(str, self.files[:3]))}: {error}"
+
+
+def _choose(
+    file: Path, present: Sequence[str], columns: Sequence[str] | None, weight: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the features' columns, and all columns to read."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names, got the string {columns!r}.")
+    names = [name for name in present if name != weight] if columns is None else list(columns)
+    if not names:
+        raise ValueError(f"columns must name at least one column; {file} has {list(present)}.")
+    wanted = [*names, *([] if weight is None else [weight])]
+    for name in wanted:
+        if name not in present:
+            raise ValueError(f"{file} has no column {name!r}; it has {list(present)}.")
+        if wanted.count(name) > 1 or list(present).count(name) > 1:
+            raise ValueError(f"columns must be distinct, and weight none of them, but {name!r} is there twice.")
+    return names, wanted
+
+
+def _open_dataset(files: Sequence[Path], numbers: Sequence[str] = ()) -> Any:
+    """Open files as one data set; columns of CSV files named in `numbers` are read as float64."""
+    pa = import_optional("pyarrow", "Files", "arrow")
+    dataset = import_optional("pyarrow.dataset", "Files", "arrow")
+    kind: Any = FORMATS[files[0].suffix.lower()]
+    if kind == "csv":
+        options = import_optional("pyarrow.csv", "Files", "arrow").ConvertOptions
+        kind = dataset.CsvFileFormat(convert_options=options(column_types=dict.fromkeys(numbers, pa.float64())))
+    try:
+        opened = dataset.dataset([str(file) for file in files], format=kind)
+    except (pa.ArrowException, OSError) as error:
+        raise ReadError(f"cannot read {files[0]}: {error}") from error
+    if isinstance(kind, str) or not all(_number(name) for name in opened.schema.names):
+        return opened
+    raise ReadError(f"{files[0]} has no line of column names: it begins with {','.join(opened.schema.names)}.")
+
+
+def _first_text(files: Sequence[Path], names: Sequence[str]) -> str | None:
+    """Find the first entry of CSV columns that is no number."""
+    for file in files:
+        with file.open(newline="", encoding="utf-8", errors="replace") as stream:
+            for row, record in enumerate(csv.DictReader(stream)):
+                for name in names:
+                    text = record.get(name)
+                    if text and not _number(text):
+                        return f"column {name!r} has {text!r}, no number, at row {row} of {file}."
+    return None
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

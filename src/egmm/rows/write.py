@@ -1,0 +1,62 @@
+"""Results for rows that do not fit in memory, written to Parquet as they come."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import import_optional
+from egmm._files import replacing
+
+GROUP_BYTES = 2**25
+"""Size of a row group before compression: large enough to be read fast, small enough to be held."""
+
+
+def check_out(out: str | PathLike[str], sources: Sequence[Path]) -> Path:
+    """Return the path to write to, if it can be one."""
+    path = Path(out)
+    if path.suffix.lower() != ".parquet":
+        raise ValueError(f"out must end in .parquet, got {path.name!r}.")
+    if path.resolve() in {source.resolve() for source in sources}:
+        raise ValueError(f"out must not be one of the scanned files, got {path}.")
+    return path
+
+
+def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: dict[bytes, bytes] | None) -> Path:
+    """Write results block by block to a Parquet file that appears only when it is whole."""
+    pa = import_optional("pyarrow", "Files", "arrow")
+    parquet = import_optional("pyarrow.parquet", "Files", "arrow")
+    writer = None
+    try:
+        with replacing(path) as stream:
+            for columns in _groups(parts):
+                table = pa.table(dict(zip(names, columns, strict=True)), metadata=metadata)
+                writer = writer or parquet.ParquetWriter(stream, table.schema)
+                writer.write_table(table)
+            if writer is not None:
+                writer.close()
+    except OSError as error:
+        if writer is not None:
+            writer.is_open = False  # Its file is gone; closing it later would fail once more.
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; nothing was left there") from error
+    return path
+
+
+def _groups(parts: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the columns of a row group's worth of results."""
+    held: list[Any] = []
+    n_bytes = 0
+    for part in parts:
+        held.append(part if part.ndim == 2 else part[:, None])
+        n_bytes += part.nbytes
+        if n_bytes >= GROUP_BYTES:
+            yield _columns(held)
+            held, n_bytes = [], 0
+    if held:
+        yield _columns(held)
+
+
+def _columns(held: list[Any]) -> list[Any]:
+    return [np.concatenate([part[:, at] for part in held]) for at in range(held[0].shape[1])]

@@ -1,0 +1,234 @@
+"""Dask collections: what is computed where, and how those that cannot be fitted are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+
+from egmm import EGMM, select_model
+from row_sources import BLOCK_ROWS, assert_close, assert_same_bits, table, two_groups
+
+# pandas deprecates what Dask does with Parquet files.
+reads_parquet = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame")
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Any:
+    """Dask's local default, threads in this process, even where another test has left a cluster behind."""
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+@pytest.fixture
+def X() -> np.ndarray:
+    return two_groups(2 * BLOCK_ROWS + 100)
+
+
+def counted(X: np.ndarray, counter: list[int], **options: Any) -> Any:
+    """A Dask array that counts how often its chunks are made."""
+
+    def make(block: np.ndarray) -> np.ndarray:
+        counter.append(len(block))
+        return block
+
+    chunks = dask.array.from_array(X, chunks=(BLOCK_ROWS, -1))
+    return chunks.map_blocks(make, dtype=X.dtype, meta=np.empty((0, 0)), **options)
+
+
+def frame(X: np.ndarray, n_partitions: int = 3) -> Any:
+    columns = pd.DataFrame(X, columns=list("abc"))
+    return dask.dataframe.from_pandas(columns, npartitions=n_partitions, sort=False)
+
+
+def test_chunks_of_any_size_agree(X: np.ndarray) -> None:
+    alone = EGMM(2, random_state=0, n_jobs=1).fit(X)
+    whole = EGMM(2, random_state=0).fit(dask.array.from_array(X, chunks=(BLOCK_ROWS, 3)))
+    assert_same_bits(whole, alone)
+    for chunks in (1000, (7, BLOCK_ROWS + 1, BLOCK_ROWS + 92), len(X)):
+        other = EGMM(2, random_state=0).fit(dask.array.from_array(X, chunks=(chunks, 3)))
+        assert_close(other, alone, 1e-12)
+
+
+def test_frames_agree_with_arrays_and_keep_their_names(X: np.ndarray) -> None:
+    alone = EGMM(2, random_state=0).fit(X)
+    model = EGMM(2, random_state=0).fit(frame(X))
+    assert_close(model, alone, 1e-12)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(
+        ValueError, match=r"X has the columns \['c', 'b', 'a'\], but EGMM was fitted on \['a', 'b', 'c'\]"
+    ):
+        model.predict(frame(X)[["c", "b", "a"]])
+
+
+def test_unknown_chunk_sizes_and_empty_chunks(X: np.ndarray) -> None:
+    kept = frame(X, 5).map_partitions(lambda part: part[(part.index < 10) | (part.index > 20_000)])
+    selected = X[(np.arange(len(X)) < 10) | (np.arange(len(X)) > 20_000)]
+    alone = EGMM(2, random_state=0).fit(selected)
+    for rows in (kept, kept.to_dask_array()):
+        model = EGMM(2, random_state=0).fit(rows)
+        assert_close(model, alone, 1e-12)
+        labels = model.predict(rows)
+        assert np.isnan(labels.shape[0])
+        np.testing.assert_array_equal(labels.compute(), model.predict(rows.compute()))
+        assert model.predict_mass(rows).compute().shape == (len(selected), 3)
+
+
+def test_the_rows_of_known_chunks_are_not_read_to_count_them(X: np.ndarray) -> None:
+    counter: list[int] = []
+    model = EGMM(2, random_state=0, accelerate=False, tol=1e-3, init=[[0, 0, 0], [2, 2, 2]]).fit(counted(X, counter))
+    # One pass for the moments, one for the start's groups, one per E-step.
+    assert sum(counter) == (2 + 1 + model.n_iter_) * len(X)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_mass", "predict_sets", "score_samples"])
+def test_predictions_are_lazy(method: str, X: np.ndarray) -> None:
+    model = EGMM(2, random_state=0).fit(X)
+    counter: list[int] = []
+    rows = counted(X, counter)
+    result = getattr(model, method)(rows)
+    assert counter == []
+    assert isinstance(result, dask.array.Array)
+    expected = getattr(model, method)(X)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(result.compute(), expected)
+    np.testing.assert_array_equal(result[5:9].compute(), expected[5:9])
+
+
+@reads_parquet
+def test_predictions_of_a_frame_are_lazy(X: np.ndarray, tmp_path: Path) -> None:
+    model = EGMM(2, random_state=0).fit(frame(X))
+    frame(X).to_parquet(tmp_path / "rows")
+    rows = dask.dataframe.read_parquet(tmp_path / "rows")
+    result = model.predict_proba(rows)
+    for file in (tmp_path / "rows").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(FileNotFoundError):
+        result.compute()
+
+
+def test_scores_and_partitions(X: np.ndarray) -> None:
+    model = EGMM(2, random_state=0).fit(X)
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    assert model.score(rows) == model.score(X)
+    assert model.icl(rows) == model.icl(X)
+    np.testing.assert_array_equal(model.partition(rows).mass, model.partition(X).mass)
+    np.testing.assert_array_equal(model.outliers(rows).compute(), model.outliers(X))
+    with pytest.raises(ValueError, match="out= is for scans of files; a Dask result is lazy"):
+        model.predict(rows, out="labels.parquet")
+
+
+@pytest.mark.parametrize("kind", ["array", "dask array", "series", "list"])
+def test_weights(kind: str, X: np.ndarray) -> None:
+    weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    alone = EGMM(2, random_state=0).fit(X, sample_weight=weights)
+    rows: Any = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    given: Any = weights
+    if kind == "dask array":
+        given = dask.array.from_array(weights, chunks=1111)
+    elif kind == "list":
+        given = weights.tolist()
+    elif kind == "series":
+        columns = pd.DataFrame({**dict(zip("abc", X.T, strict=True)), "w": weights})
+        whole = dask.dataframe.from_pandas(columns, npartitions=3)
+        rows, given = whole[["a", "b", "c"]], whole["w"]
+    model = EGMM(2, random_state=0).fit(rows, sample_weight=given)
+    if kind == "series":
+        assert_close(model, alone, 1e-12)
+    else:
+        assert_same_bits(model, alone)
+    assert model.score(rows, sample_weight=given) == pytest.approx(alone.score(X, sample_weight=weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_weights_that_are_none(is_lazy: bool, value: float, X: np.ndarray) -> None:
+    weights = np.ones(len(X))
+    weights[20_000] = value
+    given = dask.array.from_array(weights, chunks=5000) if is_lazy else weights
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    with pytest.raises(ValueError, match=r"sample_weight must .*20000"):
+        EGMM(2).fit(rows, sample_weight=given)
+
+
+def test_weights_of_another_length_or_all_zero(X: np.ndarray) -> None:
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(32868,\), got \(5,\)"):
+        EGMM(2).fit(rows, sample_weight=dask.array.ones(5))
+    with pytest.raises(ValueError, match="sample_weight must not be all zero"):
+        EGMM(2).fit(rows, sample_weight=dask.array.zeros(len(X)))
+
+
+def test_given_labels(X: np.ndarray) -> None:
+    labels = (X.sum(axis=1) > 3.5).astype(int)
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    assert_same_bits(EGMM(2, init=labels).fit(rows), EGMM(2, init=labels).fit(X))
+
+
+def test_columns_cut_apart_are_refused_with_the_call_that_mends_it(X: np.ndarray) -> None:
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 2))
+    with pytest.raises(ValueError, match=r"cut between columns \(chunks \(2, 1\)\).*use X\.rechunk\(") as caught:
+        EGMM(2).fit(rows)
+    call = str(caught.value).partition("use ")[2].rstrip(".")
+    mended = eval(call, {"X": rows})
+    assert_close(EGMM(2, random_state=0).fit(mended), EGMM(2, random_state=0).fit(X), 1e-12)
+
+
+def test_collections_that_are_no_table_of_numbers(X: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"two dimensions, got a Dask Array of shape \(5,\)"):
+        EGMM(2).fit(dask.array.ones(5))
+    with pytest.raises(TypeError, match="numeric, got a Dask array of dtype <U1"):
+        EGMM(2).fit(dask.array.from_array(np.array([["a"], ["b"]])))
+    named = frame(X).assign(note="text")
+    with pytest.raises(TypeError, match=r"column 'note' is .*; select the numeric columns"):
+        EGMM(2).fit(named)
+    with pytest.raises(ValueError, match="two dimensions, got a Dask Series"):
+        EGMM(2).fit(named["a"])
+    with pytest.raises(ValueError, match=r"X has 1 row\(s\), but a fit needs at least 2"):
+        EGMM(2).fit(dask.array.ones((1, 3)))
+    model = EGMM(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="X has 2 features, but EGMM is expecting 3"):
+        model.predict(dask.array.ones((5, 2)))
+    with pytest.raises(ValueError, match="at least one row, but every chunk is empty"):
+        model.score(dask.array.ones((0, 3)))
+
+
+def test_values_that_are_not_finite(X: np.ndarray) -> None:
+    X = X.copy()
+    X[20_000, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN at row 20000, column 1;"):
+        EGMM(2).fit(dask.array.from_array(X, chunks=(3000, 3)))
+    with pytest.raises(ValueError, match=r"contains NaN at row 20000, column 1 \('b'\);"):
+        EGMM(2).fit(frame(X))
+
+
+def test_nullable_and_whole_numbers(X: np.ndarray) -> None:
+    whole = np.round(10 * X)
+    columns = pd.DataFrame(whole, columns=list("abc")).astype("Int64")
+    rows = dask.dataframe.from_pandas(columns, npartitions=2)
+    assert_close(EGMM(2, random_state=0).fit(rows), EGMM(2, random_state=0).fit(whole), 1e-12)
+    columns.loc[7, "b"] = pd.NA
+    with pytest.raises(ValueError, match="contains NaN at row 7, column 1"):
+        EGMM(2).fit(dask.dataframe.from_pandas(columns, npartitions=2))
+
+
+def test_selection(X: np.ndarray) -> None:
+    rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
+    chosen = select_model(rows, range(1, 4), random_state=0)
+    alone = select_model(X, range(1, 4), random_state=0, n_jobs=1)
+    assert chosen.n_clusters == alone.n_clusters == 2
+    assert_same_bits(chosen.best, alone.best)
+
+
+@reads_parquet
+def test_read_from_files(X: np.ndarray, tmp_path: Path) -> None:
+    for at in range(2):
+        part = table(X[at * BLOCK_ROWS : (at + 1) * BLOCK_ROWS if at == 0 else None])
+        pyarrow.parquet.write_table(part, tmp_path / f"{at}.parquet")
+    rows = dask.dataframe.read_parquet(tmp_path)
+    assert_same_bits(EGMM(2, random_state=0).fit(rows), EGMM(2, random_state=0).fit(X))

@@ -1,0 +1,405 @@
+"""Scans of files: what they read, and how they refuse what they cannot."""
+
+import errno
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from sklearn.base import clone
+
+import row_sources
+from egmm import EGMM, scan
+from egmm.rows import ReadError
+from egmm.rows.write import write_parquet
+from row_sources import BLOCK_ROWS, FILES, table, two_groups
+
+
+class FullDisk(io.FileIO):
+    """Takes a few bytes, then fails as a full disk does."""
+
+    left = 1000
+
+    def write(self, data: Any) -> int:
+        self.left -= len(data)
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data)
+
+
+def all_rows(rows: Any) -> np.ndarray:
+    return np.concatenate([X for X, _ in rows.blocks()])
+
+
+def parquet(path: Path, X: np.ndarray, **more: Any) -> Path:
+    pa.parquet.write_table(table(X, **more), path, row_group_size=1000)
+    return path
+
+
+@pytest.fixture
+def X() -> np.ndarray:
+    return two_groups(2 * BLOCK_ROWS + 100)
+
+
+@pytest.fixture
+def small() -> np.ndarray:
+    return two_groups(50)
+
+
+# What is read -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_blocks_of_fixed_size_whatever_the_files_pieces(name: str, X: np.ndarray, tmp_path: Path) -> None:
+    rows = scan(FILES[name](X, tmp_path))
+    assert rows.shape == X.shape
+    blocks = [block for block, weight in rows.blocks() if weight is None]
+    assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 100]
+    np.testing.assert_array_equal(np.concatenate(blocks), X)
+    np.testing.assert_array_equal(all_rows(rows), X)  # a second pass
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_threads_see_each_block_once(name: str, X: np.ndarray, tmp_path: Path) -> None:
+    rows = scan(FILES[name](X, tmp_path))
+    with rows.using(None, 3) as open_rows:
+        sums = list(open_rows.map(lambda block, _, part: (block.sum(axis=0), part.sum()), np.arange(len(X))))
+    cuts = [0, BLOCK_ROWS, 2 * BLOCK_ROWS, len(X)]
+    for (total, numbers), first, last in zip(sums, cuts, cuts[1:], strict=False):
+        np.testing.assert_allclose(total, X[first:last].sum(axis=0), rtol=1e-12)
+        assert numbers == sum(range(first, last))
+
+
+def test_columns_by_name_in_the_order_asked_for(small: np.ndarray, tmp_path: Path) -> None:
+    rows = scan(parquet(tmp_path / "a.parquet", small, note=["text"] * 50), ["c", "a"])
+    assert rows.feature_names == ["c", "a"]
+    np.testing.assert_array_equal(all_rows(rows), small[:, [2, 0]])
+
+
+def test_a_column_of_weights_is_no_feature(small: np.ndarray, tmp_path: Path) -> None:
+    weights = np.arange(50)
+    rows = scan(parquet(tmp_path / "a.parquet", small, w=weights), weight="w")
+    assert rows.feature_names == ["a", "b", "c"]
+    np.testing.assert_array_equal(np.concatenate([weight for _, weight in rows.blocks()]), weights)
+
+
+def test_given_weights_take_the_place_of_a_column(small: np.ndarray, tmp_path: Path) -> None:
+    rows = scan(parquet(tmp_path / "a.parquet", small, w=np.arange(50)), weight="w")
+    ((_, given),) = rows.using(np.full(50, 3.0), 1).blocks()
+    assert set(given) == {3.0}
+    ((_, own),) = rows.blocks()  # the scan itself stays as it was
+    assert own[1] == 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint64])
+@pytest.mark.parametrize("name", ["parquet", "npy", "csv", "feather"])
+def test_numbers_of_other_types(name: str, dtype: Any, tmp_path: Path) -> None:
+    X = np.arange(30).reshape(10, 3).astype(dtype)
+    rows = scan(FILES[name](X, tmp_path))
+    assert all_rows(rows).dtype == (np.float32 if dtype == np.float32 and name != "csv" else np.float64)
+    np.testing.assert_array_equal(all_rows(rows), X)
+
+
+def test_whole_numbers_at_the_top_of_a_csv_do_not_make_a_column_of_them(tmp_path: Path) -> None:
+    for name, value in [("a.csv", "1"), ("b.csv", "2.5")]:
+        (tmp_path / name).write_text("x,y\n" + f"{value},2\n" * 3)
+    long = tmp_path / "c.csv"
+    long.write_text("x,y\n" + "1,2\n" * 500_000 + "0.5,2\n")  # beyond the part that types are guessed from
+    rows = scan(tmp_path)
+    assert rows.shape == (500_007, 2)
+    assert sum(float(X[:, 0].sum()) for X, _ in rows.blocks()) == 3 + 7.5 + 500_000.5
+
+
+def test_files_come_in_the_order_of_their_names(small: np.ndarray, tmp_path: Path) -> None:
+    for at in (2, 0, 1):
+        parquet(tmp_path / f"part-{at}.parquet", small[10 * at : 10 * (at + 1)])
+    for paths in (tmp_path, str(tmp_path / "part-*.parquet"), sorted(tmp_path.iterdir())):
+        np.testing.assert_array_equal(all_rows(scan(paths)), small[:30])
+    given = [tmp_path / "part-2.parquet", tmp_path / "part-0.parquet"]
+    np.testing.assert_array_equal(all_rows(scan(given)), np.concatenate([small[20:30], small[:10]]))
+
+
+def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        parquet(tmp_path / f"{name}.parquet", small)
+    assert scan(tmp_path).place(53) == f"row 3 of {tmp_path / 'b.parquet'}"
+
+
+# What is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [("none.parquet", "no CSV, Parquet, Feather or npy file at .*none.parquet"), ("*.csv", "at .*\\*.csv")],
+)
+def test_no_such_file(paths: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=message):
+        scan(tmp_path / paths)
+
+
+def test_an_empty_directory_or_list(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file at"):
+        scan(tmp_path)
+    with pytest.raises(ValueError, match="at least one file, got an empty list"):
+        scan([])
+
+
+def test_mixed_or_unknown_formats(small: np.ndarray, tmp_path: Path) -> None:
+    row_sources.in_csv(small, tmp_path)
+    row_sources.in_npy(small, tmp_path)
+    with pytest.raises(ValueError, match=r"files of one format .* got \.csv, \.npy"):
+        scan(tmp_path)
+    (tmp_path / "rows.xlsx").touch()
+    with pytest.raises(ValueError, match=r"files of one format .* got \.xlsx"):
+        scan(tmp_path / "rows.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "npy"])
+def test_an_empty_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"empty.{suffix}"
+    path.touch()
+    with pytest.raises(ReadError, match=f"empty.{suffix}"):
+        scan(path)
+
+
+@pytest.mark.parametrize("name", ["parquet", "npy", "csv", "feather"])
+def test_no_rows(name: str, small: np.ndarray, tmp_path: Path) -> None:
+    path = FILES[name](small[:0], tmp_path)
+    with pytest.raises(ValueError, match=rf"must hold rows and columns, but .*{path.name} have shape \(0, 3\)"):
+        scan(path)
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.99])
+def test_a_truncated_parquet_file(keep: float, small: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", small)
+    path = parquet(tmp_path / "b.parquet", small)
+    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
+    with pytest.raises(ReadError, match=r"cannot read .*b\.parquet"):
+        scan(tmp_path)
+
+
+def test_a_parquet_file_damaged_in_the_middle(X: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", X)
+    path = parquet(tmp_path / "b.parquet", X)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 60_000] = b"\xff" * 60_000
+    path.write_bytes(content)
+    with pytest.raises(ReadError, match=r"cannot read .*b\.parquet"):
+        EGMM(2, random_state=0).fit(scan(tmp_path))
+
+
+def test_a_truncated_npy_file(small: np.ndarray, tmp_path: Path) -> None:
+    path = row_sources.in_npy(small, tmp_path)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ReadError, match=r"rows\.npy is no readable npy file"):
+        scan(path)
+
+
+def test_npy_files_that_are_no_table(small: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "flat.npy", small[:, 0])
+    with pytest.raises(ReadError, match=r"flat\.npy must hold a two-dimensional array of numbers, got shape \(50,\)"):
+        scan(tmp_path / "flat.npy")
+    np.save(tmp_path / "text.npy", np.array([["a"]]))
+    with pytest.raises(ReadError, match=r"array of numbers, got shape .*<U1"):
+        scan(tmp_path / "text.npy")
+    np.save(tmp_path / "objects.npy", np.array([[{}]]), allow_pickle=True)
+    with pytest.raises(ReadError, match=r"objects\.npy is no readable npy file: .*Python objects"):
+        scan(tmp_path / "objects.npy")
+    row_sources.in_npy(small, tmp_path)
+    np.save(tmp_path / "wide.npy", small[:, :2])
+    with pytest.raises(ReadError, match=r"wide\.npy has 2 columns, but .*rows\.npy has 3"):
+        scan([tmp_path / "rows.npy", tmp_path / "wide.npy"])
+    with pytest.raises(ValueError, match="npy files have no column names: columns and weight must be None"):
+        scan(tmp_path / "rows.npy", ["a"])
+
+
+@pytest.mark.parametrize("name", ["parquet", "csv", "feather"])
+def test_a_missing_column(name: str, small: np.ndarray, tmp_path: Path) -> None:
+    path = FILES[name](small, tmp_path)
+    with pytest.raises(ValueError, match=rf"{path.name} has no column 'd'; it has \['a', 'b', 'c'\]"):
+        scan(path, ["a", "d"])
+    with pytest.raises(ValueError, match=rf"{path.name} has no column 'w'"):
+        scan(path, weight="w")
+
+
+def test_columns_that_make_no_sense(small: np.ndarray, tmp_path: Path) -> None:
+    path = row_sources.in_parquet(small, tmp_path)
+    with pytest.raises(TypeError, match="columns must be a list of names, got the string 'abc'"):
+        scan(path, "abc")
+    with pytest.raises(ValueError, match="columns must name at least one column"):
+        scan(path, [])
+    with pytest.raises(ValueError, match="'a' is there twice"):
+        scan(path, ["a", "a"])
+    with pytest.raises(ValueError, match="'c' is there twice"):
+        scan(path, ["a", "c"], weight="c")
+
+
+def test_a_column_that_one_file_lacks(small: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", small)
+    parquet(tmp_path / "b.parquet", small[:, :2])
+    with pytest.raises(ReadError, match=r"b\.parquet has no column 'c', but .*a\.parquet has"):
+        scan(tmp_path)
+    assert scan(tmp_path, ["a", "b"]).shape == (100, 2)
+
+
+def test_a_column_of_another_type_in_one_file(small: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", small)
+    parquet(tmp_path / "b.parquet", small.astype(np.float32))
+    with pytest.raises(ReadError, match=r"column 'a' of .*b\.parquet is float, but double in .*a\.parquet"):
+        scan(tmp_path)
+
+
+def test_text_columns(small: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "rows.parquet", small, note=["x"] * 50)
+    with pytest.raises(ReadError, match=r"column 'note' of .*rows\.parquet is string, no number; choose others"):
+        scan(tmp_path / "rows.parquet")
+    (tmp_path / "rows.csv").write_text("a,note\n1,2\n3,4\n5,many\n")
+    with pytest.raises(ReadError, match=r"column 'note' has 'many', no number, at row 2 of .*rows\.csv"):
+        scan(tmp_path / "rows.csv")
+
+
+def test_text_far_down_a_csv(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    (tmp_path / "b.csv").write_text("x,y\n" + "1,2\n3,4\n" * 200_000 + "5,?\n")
+    rows = scan(tmp_path)
+    with pytest.raises(ReadError, match=r"column 'y' has '\?', no number, at row 400000 of .*b\.csv"):
+        EGMM(2).fit(rows)
+
+
+def test_a_csv_without_names(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("1.5,2\n3,4\n")
+    with pytest.raises(ReadError, match=r"rows\.csv has no line of column names: it begins with 1\.5,2"):
+        scan(tmp_path / "rows.csv")
+
+
+def test_a_csv_whose_lines_differ_in_length(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("x,y\n1,2\n3\n")
+    with pytest.raises(ReadError, match=r"cannot read .*rows\.csv: .*Expected 2 columns"):
+        scan(tmp_path / "rows.csv")
+
+
+@pytest.mark.parametrize("name", ["parquet", "feather", "csv"])
+def test_nulls(name: str, X: np.ndarray, tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir()
+    second.mkdir()
+    FILES[name](X, first)
+    values = X[:100].astype(object)
+    values[40, 2] = values[41, 0] = None
+    columns = table(X[:100])
+    for at, column in enumerate("abc"):
+        columns = columns.set_column(at, column, pa.array(values[:, at].tolist(), pa.float64()))
+    path = second / f"rows.{name}"
+    {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather, "csv": pa.csv.write_csv}[name](
+        columns, str(path)
+    )
+    rows = scan(tmp_path)
+    message = rf"column 'c' has no value \(null\) at row 40 of .*b/rows\.{name}; drop or impute"
+    with pytest.raises(ReadError, match=message):
+        EGMM(2).fit(rows)
+    assert scan(tmp_path, ["b"]).shape == (len(X) + 100, 1)
+
+
+def test_values_that_are_not_finite(X: np.ndarray, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", X)
+    X = X.copy()
+    X[30, 1] = np.inf
+    parquet(tmp_path / "b.parquet", X)
+    with pytest.raises(ValueError, match=r"contains infinity at row 30 of .*b\.parquet, column 1 \('b'\)"):
+        EGMM(2).fit(scan(tmp_path))
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+def test_weights_that_are_none(value: float, X: np.ndarray, tmp_path: Path) -> None:
+    weights = np.ones(len(X))
+    weights[BLOCK_ROWS + 5] = value
+    rows = scan(parquet(tmp_path / "a.parquet", X, w=weights), weight="w")
+    message = rf"column 'w' must hold weights >= 0, but has {value:g} at row {BLOCK_ROWS + 5} of .*a\.parquet"
+    with pytest.raises(ReadError, match=message):
+        EGMM(2).fit(rows)
+
+
+def test_weights_may_be_zero_but_not_all(X: np.ndarray, tmp_path: Path) -> None:
+    weights = np.r_[np.zeros(BLOCK_ROWS + 10), np.ones(len(X) - BLOCK_ROWS - 10)]
+    estimator = EGMM(2, init=[[0, 0, 0], [2, 2, 2]])
+    model = clone(estimator).fit(scan(parquet(tmp_path / "a.parquet", X, w=weights), weight="w"))
+    alone = clone(estimator).fit(X[weights > 0])
+    np.testing.assert_allclose(model.means_, alone.means_, rtol=1e-10)
+    with pytest.raises(ValueError, match="sample_weight must not be all zero"):
+        EGMM(2).fit(scan(parquet(tmp_path / "b.parquet", X, w=np.zeros(len(X))), weight="w"))
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(32868,?\), got \(3,\)"):
+        EGMM(2).fit(scan(tmp_path / "a.parquet"), sample_weight=np.ones(3))
+
+
+# Files that change ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["parquet", "csv", "npy"])
+def test_a_file_that_changes_between_passes(name: str, X: np.ndarray, tmp_path: Path) -> None:
+    path = FILES[name](X, tmp_path)
+    rows = scan(path)
+    list(rows.blocks())
+    FILES[name](X[:-1], tmp_path)
+    with pytest.raises(ReadError, match=rf"rows\.{name} has changed since it was scanned; scan it again"):
+        EGMM(2).fit(rows)
+
+
+def test_a_file_that_changes_within_a_pass_and_keeps_its_size(X: np.ndarray, tmp_path: Path) -> None:
+    path = row_sources.in_npy(X, tmp_path)
+    rows = scan(path)
+    blocks = rows.blocks()
+    next(blocks)
+    row_sources.in_npy(X[::-1], tmp_path)
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(ReadError, match="has changed since it was scanned"):
+        list(blocks)
+
+
+def test_a_file_that_is_gone(X: np.ndarray, tmp_path: Path) -> None:
+    path = row_sources.in_parquet(X, tmp_path)
+    rows = scan(path)
+    path.unlink()
+    with pytest.raises(ReadError, match=r"rows\.parquet cannot be read any more: No such file"):
+        EGMM(2).fit(rows)
+
+
+# Writing ----------------------------------------------------------------------------------------------------
+
+
+def test_out_must_be_a_new_parquet_file(small: np.ndarray, tmp_path: Path) -> None:
+    path = row_sources.in_parquet(small, tmp_path)
+    model = EGMM(2, random_state=0).fit(scan(path))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"out must not be one of the scanned files, got .*rows\.parquet"):
+        model.predict(scan(path), out=path)
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match=r"out must end in \.parquet, got 'labels\.csv'"):
+        model.predict(scan(path), out=tmp_path / "labels.csv")
+    with pytest.raises(OSError, match=r"cannot write .*nowhere/labels\.parquet: No such file or directory"):
+        model.predict(scan(path), out=tmp_path / "nowhere" / "labels.parquet")
+
+
+def test_a_disk_that_fills_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def opened(path: Path, *_: Any) -> Any:
+        return FullDisk(path, "xb")
+
+    monkeypatch.setattr(Path, "open", opened)
+    parts = (np.random.default_rng(at).normal(size=(1000, 2)) for at in range(100))
+    out = tmp_path / "out.parquet"
+    with pytest.raises(OSError, match=r"cannot write .*out\.parquet: No space left"):
+        write_parquet(out, parts, ["a", "b"], None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_written_in_large_groups(tmp_path: Path) -> None:
+    parts = [np.full((BLOCK_ROWS, 4), at, dtype=float) for at in range(100)]
+    path = write_parquet(tmp_path / "out.parquet", parts, ["a", "b", "c", "d"], {b"key": b"value"})
+    file = pa.parquet.ParquetFile(path)
+    assert file.metadata.num_rows == 100 * BLOCK_ROWS
+    assert file.metadata.num_row_groups == 2
+    assert file.schema_arrow.metadata[b"key"] == b"value"
+    np.testing.assert_array_equal(file.read()["d"].to_numpy(), np.repeat(np.arange(100.0), BLOCK_ROWS))
