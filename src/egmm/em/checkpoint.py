@@ -56,7 +56,7 @@ class Checkpoint:
         if not self._path.exists():
             return None
         try:
-            with np.load(self._path, allow_pickle=False) as stored:
+            with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = dict(stored)
             fingerprint = str(arrays.pop("fingerprint"))
             start = int(arrays.pop("start"))

@@ -1,0 +1,175 @@
+"""Checkpoints: what they resume, and what they refuse."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egmm import EGMM
+from egmm.em.problem import Problem
+from row_sources import assert_same_bits, two_groups
+
+
+class Killed(Exception):
+    """Stands for whatever ends a fit."""
+
+
+@pytest.fixture
+def X() -> np.ndarray:
+    return two_groups(600, 2)
+
+
+@pytest.fixture
+def die_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let fits die at a pass; zero lets them live."""
+    evaluate = Problem.evaluate
+
+    def arm(last: int) -> None:
+        passes = 0
+
+        def mortal(self: Problem, params: Any) -> Any:
+            nonlocal passes
+            passes += 1
+            if passes == last:
+                raise Killed
+            return evaluate(self, params)
+
+        monkeypatch.setattr(Problem, "evaluate", mortal)
+
+    return arm
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"n_clusters": 3, "tol": 1e-10},
+    {"n_clusters": 3, "tol": 1e-7, "accelerate": False},
+    {"n_clusters": 2, "init": "random", "n_init": 4},
+    {"n_clusters": 3, "focal_sets": "neighbours"},
+    {"n_clusters": 2, "covariance": "VVV"},
+    {"n_clusters": 2, "covariance": "VVI", "prior": "default"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ", ".join(map(str, options.values())))
+@pytest.mark.parametrize("last", [2, 6, 7, 12, 19, 33])
+def test_a_fit_that_died_ends_with_the_same_bits(
+    last: int, options: dict[str, Any], X: np.ndarray, die_at: Any, tmp_path: Path
+) -> None:
+    die_at(0)
+    whole = EGMM(random_state=3, **options).fit(X)
+    model = EGMM(random_state=3, checkpoint=tmp_path / "state", **options)
+    die_at(last)
+    try:
+        model.fit(X)
+    except Killed:
+        die_at(0)
+        model.fit(X)
+    assert_same_bits(model, whole)
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_goes_on_where_it_was(X: np.ndarray, die_at: Any, tmp_path: Path) -> None:
+    model = EGMM(3, random_state=3, tol=1e-10, checkpoint=tmp_path / "state")
+    die_at(22)
+    with pytest.raises(Killed):
+        model.fit(X)
+    die_at(22)  # Twenty-one passes more are enough only for a fit that does not begin anew.
+    model.fit(X)
+    assert 22 < model.n_iter_ < 43
+
+
+@pytest.fixture
+def state(X: np.ndarray, die_at: Any, tmp_path: Path) -> Path:
+    """The checkpoint of a fit that died."""
+    die_at(9)
+    with pytest.raises(Killed):
+        EGMM(3, random_state=3, checkpoint=tmp_path / "state").fit(X)
+    die_at(0)
+    return tmp_path / "state"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_clusters": 2},
+        {"tol": 1e-5},
+        {"random_state": 4},
+        {"covariance": "VVV"},
+        {"accelerate": False},
+        {"reg_covar": 0.1},
+        {"engine": "numba"},
+        {"n_init": 2},
+        {"init": [[0, 0], [1, 1], [2, 2]]},
+        {"focal_sets": "simple"},
+        {"covariance": "EEE", "prior": "default"},
+    ],
+    ids=str,
+)
+def test_another_fit_is_refused(options: dict[str, Any], X: np.ndarray, state: Path) -> None:
+    content = state.read_bytes()
+    model = EGMM(**{"n_clusters": 3, "random_state": 3, "checkpoint": state, **options})
+    with pytest.raises(ValueError, match=r"state belongs to a fit of other data or with other parameters; delete it"):
+        model.fit(X)
+    assert state.read_bytes() == content
+
+
+def test_other_data_are_refused(X: np.ndarray, state: Path) -> None:
+    other = X.copy()
+    other[-1, -1] += 1e-9
+    with pytest.raises(ValueError, match="belongs to a fit of other data"):
+        EGMM(3, random_state=3, checkpoint=state).fit(other)
+    with pytest.raises(ValueError, match="belongs to a fit of other data"):
+        EGMM(3, random_state=3, checkpoint=state).fit(X, sample_weight=np.full(len(X), 2.0))
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "text", "altered"])
+def test_a_damaged_file_is_refused(damage: str, X: np.ndarray, state: Path) -> None:
+    content = state.read_bytes()
+    middle = len(content) // 2
+    state.write_bytes(
+        {
+            "empty": b"",
+            "truncated": content[:middle],
+            "text": b"this is no checkpoint",
+            "altered": content[:middle] + b"\xff" * 40 + content[middle + 40 :],
+        }[damage]
+    )
+    with pytest.raises(ValueError, match=r"checkpoint .*state cannot be read \(.*\); delete it to start anew"):
+        EGMM(3, random_state=3, checkpoint=state).fit(X)
+
+
+def test_a_file_of_arrays_that_is_no_checkpoint(X: np.ndarray, tmp_path: Path) -> None:
+    np.savez(tmp_path / "state.npz", a=np.ones(3))
+    with pytest.raises(ValueError, match=r"state\.npz cannot be read"):
+        EGMM(3, checkpoint=tmp_path / "state.npz").fit(X)
+
+
+def test_a_directory_that_is_not_there(X: np.ndarray, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"checkpoint must be a file in an existing directory, got .*no/state"):
+        EGMM(3, checkpoint=tmp_path / "no" / "state").fit(X)
+
+
+def test_the_checkpoint_is_not_kept_with_the_model(X: np.ndarray, tmp_path: Path) -> None:
+    model = EGMM(2, random_state=0, checkpoint=tmp_path / "state").fit(X)
+    model.save(tmp_path / "model.json")
+    assert EGMM.load(tmp_path / "model.json").checkpoint is None
+
+
+def test_interrupted_by_the_user_it_can_be_resumed(
+    X: np.ndarray, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = EGMM(3, random_state=3).fit(X)
+    evaluate, passes = Problem.evaluate, []
+
+    def interrupt(self: Problem, params: Any) -> Any:
+        passes.append(params)
+        if len(passes) == 9:
+            raise KeyboardInterrupt
+        return evaluate(self, params)
+
+    monkeypatch.setattr(Problem, "evaluate", interrupt)
+    model = EGMM(3, random_state=3, checkpoint=tmp_path / "state")
+    with pytest.raises(KeyboardInterrupt, match="fit stopped at step"):
+        model.fit(X)
+    assert_same_bits(model.fit(X), whole)

@@ -1,0 +1,99 @@
+"""Rows that come in batches and are seen once."""
+
+import numpy as np
+import pytest
+
+from egmm import EGMM
+from egmm.em.stream import EXPONENT
+
+
+def overlapping(n_rows: int, seed: int) -> np.ndarray:
+    """Three groups of unequal size, not far apart, some correlation."""
+    rng = np.random.default_rng(seed)
+    means = np.array([[0, 0, 0, 0], [3, 0, 1, 0], [1, 3, 0, 2]], dtype=float)
+    mixing = rng.normal(size=(4, 4)) * 0.2 + np.eye(4)
+    return means[rng.choice(3, n_rows, p=[0.5, 0.3, 0.2])] + rng.normal(size=(n_rows, 4)) @ mixing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1000, 10_000])
+def test_one_pass_over_a_million_rows_is_near_the_batch_fit(batch: int) -> None:
+    X = overlapping(1_000_000, seed=0)
+    stream = EGMM(3, random_state=0)
+    for first in range(0, len(X), batch):
+        stream.partial_fit(X[first : first + batch])
+    whole = EGMM(3, random_state=0, tol=1e-5).fit(X)
+    assert stream.score(X) == pytest.approx(whole.score(X), abs=0.01)
+    assert stream.score(X) <= whole.score(X) + 1e-4
+    assert stream.log_likelihood_ / len(X) == pytest.approx(whole.score(X), abs=0.02)
+
+
+def test_the_first_batch_is_fitted_like_any_data() -> None:
+    X = overlapping(500, seed=1)
+    stream, whole = EGMM(3, random_state=0).partial_fit(X), EGMM(3, random_state=0, n_init=5).fit(X)
+    np.testing.assert_array_equal(stream.means_, whole.means_)
+    np.testing.assert_array_equal(stream.labels_, whole.labels_)
+
+
+def test_one_cluster_forgets_by_the_documented_step() -> None:
+    """With one cluster the running mean is a recursion that can be written down."""
+    rng = np.random.default_rng(2)
+    batches = [rng.normal(at, 1, (50 + 10 * at, 2)) for at in range(4)]
+    model = EGMM(1, focal_sets="singletons", reg_covar=0.0)
+    mean, scatter, seen = np.zeros(2), np.zeros((2, 2)), 0
+    for batch in batches:
+        model.partial_fit(batch)
+        seen += len(batch)
+        step = (len(batch) / seen) ** EXPONENT
+        mean = (1 - step) * mean + step * batch.mean(axis=0)
+        scatter = (1 - step) * scatter + step * batch.T @ batch / len(batch)
+        np.testing.assert_allclose(model.means_[0], mean, rtol=1e-10)
+        np.testing.assert_allclose(model.covariances_, scatter - np.outer(mean, mean), rtol=1e-8)
+    assert 0.5 < EXPONENT <= 1
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVI"])
+def test_weights_count_rows(covariance: str) -> None:
+    X = overlapping(1200, seed=3)
+    weights = np.random.default_rng(4).integers(1, 4, len(X))
+    weighted = EGMM(2, random_state=0, covariance=covariance)
+    repeated = EGMM(2, random_state=0, covariance=covariance)
+    for first in range(0, len(X), 400):
+        part = slice(first, first + 400)
+        weighted.partial_fit(X[part], sample_weight=weights[part])
+        repeated.partial_fit(np.repeat(X[part], weights[part], axis=0))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6)
+    assert weighted.ebic_ == pytest.approx(repeated.ebic_, rel=1e-8)
+
+
+def test_far_from_the_origin() -> None:
+    X = overlapping(2000, seed=5)
+    near, far = EGMM(2, random_state=0), EGMM(2, random_state=0)
+    for first in range(0, len(X), 500):
+        near.partial_fit(X[first : first + 500])
+        far.partial_fit(X[first : first + 500] + 1e8)
+    np.testing.assert_allclose(np.sort(far.means_ - 1e8, axis=0), np.sort(near.means_, axis=0), atol=1e-4)
+
+
+def test_batches_that_do_not_fit() -> None:
+    X = overlapping(300, seed=6)
+    model = EGMM(3, random_state=0).partial_fit(X)
+    with pytest.raises(ValueError, match="X has 2 features, but EGMM is expecting 4 features"):
+        model.partial_fit(X[:, :2])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.partial_fit(X, sample_weight=-np.ones(len(X)))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.partial_fit(np.full((5, 4), np.nan))
+    with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows; use fewer clusters"):
+        EGMM(3).partial_fit(X[:2])
+    before = model.n_iter_
+    assert model.partial_fit(X[:1]).n_iter_ == before + 1
+
+
+def test_a_fit_ends_a_stream() -> None:
+    X = overlapping(400, seed=7)
+    model = EGMM(2, random_state=0).partial_fit(X[:200]).partial_fit(X[200:])
+    model.fit(X)
+    np.testing.assert_array_equal(model.means_, EGMM(2, random_state=0).fit(X).means_)
+    again = model.partial_fit(X)
+    np.testing.assert_array_equal(again.means_, EGMM(2, random_state=0).partial_fit(X).means_)
