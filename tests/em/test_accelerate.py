@@ -99,6 +99,22 @@ def test_the_information_makes_a_gradient_em_s_step(data, covariance, prior) -> 
 
 
 @pytest.mark.parametrize("covariance", MODELS)
+def test_a_single_feature_or_cluster_is_no_exception(data, covariance) -> None:
+    X, labels = data
+    for columns, n_clusters in (([0], 3), ([0, 1], 1)):
+        problem = problem_of(X[:, columns], "full", n_clusters, covariance)
+        trail = after_em(problem, np.minimum(labels, n_clusters - 1), 3)
+        newton = QuasiNewton.from_trail(problem, trail)
+        step, slope = newton.propose()
+        assert np.isfinite(step).all()
+        assert slope >= -1e-9
+        vector = newton.coordinates.vector(trail[-1])
+        got = newton.coordinates.gradient(vector, trail[-1])
+        slopes = central_differences(lambda v: problem.evaluate(newton.coordinates.params(v)).objective, vector)  # noqa: B023
+        np.testing.assert_allclose(got, slopes, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
 def test_a_step_along_the_information_is_uphill_with_meta_clusters(data, covariance) -> None:
     problem, coordinates, point, _ = coordinates_at(data, covariance)
     vector = coordinates.vector(point)

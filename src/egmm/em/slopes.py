@@ -123,6 +123,7 @@ class MeansInformation:
 
     def __init__(self, problem: Problem, point: Point) -> None:
         focal, self._covariances = point.model.focal, point.params.covariances
+        self._is_shared = focal is None
         self.shape = n_clusters, dim = point.params.means.shape
         counts, own = point.statistics.set_counts, np.eye(n_clusters)
         own *= 0.0 if problem.prior is None else problem.prior.kappa
@@ -145,7 +146,7 @@ class MeansInformation:
             pulls = (self._covariances @ gradient[:, :, None]).ravel()
             moved = self._factors[0](pulls).reshape(*self.shape, 1)
             return np.asarray((self._covariances @ moved)[:, :, 0])
-        if len(self._factors) == 1:
+        if self._is_shared:
             return self._factors[0](gradient) @ self._covariances
         pulls = self._covariances * gradient
         moved = np.stack([factor(pulls[:, d]) for d, factor in enumerate(self._factors)], axis=1)
