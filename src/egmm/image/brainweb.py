@@ -1,0 +1,124 @@
+"""BrainWeb's simulated brain images, from files at hand or through the package `brainweb-dl`."""
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from math import prod
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import check_choice, check_integer, import_optional
+from egmm.image.io import VOLUME_SUFFIXES, Image, read_image
+
+SHAPE = (181, 217, 181)
+"""Sides of BrainWeb's 1 mm volumes along x, y and z."""
+
+RAW_SUFFIXES = (".rawb", ".raws", ".raw", ".rawb.gz", ".raws.gz", ".raw.gz")
+ORIGIN = (-90.0, -126.0, -72.0)
+"""World coordinates, in mm, of the centre of BrainWeb's first voxel (Talairach space)."""
+
+CONTRASTS = ("T1", "T2", "PD")
+
+
+def load_brainweb(
+    path: str | PathLike[str], *, shape: Sequence[int] = SHAPE, voxel_size: Sequence[float] = (1.0, 1.0, 1.0)
+) -> Image:
+    """Read a BrainWeb volume: raw bytes or 16-bit numbers, MINC, or NIfTI; gzipped or not.
+
+    Raw files carry no header. BrainWeb writes them with x fastest and z slowest: ``.rawb`` holds bytes, ``.raws`` holds
+    big-endian 16-bit numbers, as its site says; a file of another name is told by its length.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    shape : sequence of int, default=(181, 217, 181)
+        Sides x, y, z of a raw file; thicker slices have a smaller z.
+    voxel_size : sequence of float, default=(1.0, 1.0, 1.0)
+        Sides of a raw file's voxels in mm.
+
+    Returns
+    -------
+    image : Image
+        A volume with axes x, y, z and its affine.
+    """
+    file = Path(path)
+    name = file.name.lower()
+    if name.endswith(VOLUME_SUFFIXES):
+        return read_image(file)
+    if not name.endswith(RAW_SUFFIXES):
+        raise ValueError(f"{file.name} is of no known kind; expected {', '.join(RAW_SUFFIXES + VOLUME_SUFFIXES)}.")
+    sides = tuple(check_integer("shape", side, 1) for side in shape)
+    if len(sides) != 3 or len(voxel_size) != 3:
+        raise ValueError(f"shape and voxel_size must have three entries, got {tuple(shape)} and {tuple(voxel_size)}.")
+    content = _read_bytes(file)
+    affine = np.diag([*voxel_size, 1.0])
+    affine[:3, 3] = ORIGIN
+    data = np.frombuffer(content, dtype=_raw_type(content, sides, file.name)).reshape(sides[::-1]).T
+    return read_image(Image(data.astype(data.dtype.newbyteorder("=")), file.name, affine))
+
+
+def _read_bytes(file: Path) -> bytes:
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} does not exist.")
+    if not file.name.endswith(".gz"):
+        return file.read_bytes()
+    try:
+        with gzip.open(file) as stream:
+            return stream.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{file.name} cannot be unpacked, it may be damaged: {error}") from error
+
+
+def _raw_type(content: bytes, sides: tuple[int, ...], name: str) -> str:
+    n_voxels = prod(sides)
+    if len(content) == n_voxels:
+        return "u1"
+    if len(content) == 2 * n_voxels:
+        return ">i2"
+    raise ValueError(
+        f"{name} holds {len(content)} bytes, but {' x '.join(map(str, sides))} voxels take {n_voxels} (bytes) or "
+        f"{2 * n_voxels} (16-bit); give its shape."
+    )
+
+
+def fetch_brainweb(
+    subject: int = 0, contrast: str = "T1", *, noise: int = 0, inu: int = 0, resolution: int = 1, **options: Any
+) -> Image:
+    """Get a BrainWeb volume through the package `brainweb-dl`, which downloads and keeps it.
+
+    Parameters
+    ----------
+    subject : int, default=0
+        0 is BrainWeb's normal brain; the package lists the numbers of twenty more.
+    contrast : {'T1', 'T2', 'PD'}, default='T1'
+        Modality.
+    noise : int, default=0
+        Noise level in percent: 0, 1, 3, 5, 7 or 9.
+    inu : int, default=0
+        Intensity non-uniformity in percent: 0, 20 or 40.
+    resolution : int, default=1
+        Thickness of the slices in mm.
+    **options : any
+        Further options of ``brainweb_dl.get_mri``.
+
+    Returns
+    -------
+    image : Image
+        A volume and its affine.
+    """
+    check_choice("contrast", contrast, CONTRASTS)
+    package = import_optional("brainweb_dl", "Downloads from BrainWeb")
+    data, affine = package.get_mri(
+        sub_id=check_integer("subject", subject, 0),
+        contrast=contrast,
+        noise=noise,
+        field_value=inu,
+        download_res=resolution,
+        with_affine=True,
+        **options,
+    )
+    return read_image(Image(np.asarray(data, dtype=np.float32), f"BrainWeb {contrast}", np.asarray(affine)))

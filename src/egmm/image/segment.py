@@ -1,0 +1,210 @@
+"""Segmentation of images: voxels of a mask clustered by their grey levels, masses on the grid."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from egmm._checks import FloatArray, check_integer
+from egmm._progress import Progress
+from egmm.belief import CredalPartition, FocalSets
+from egmm.image.features import Distinct, columns_of, distinct_rows, noise_level
+from egmm.image.io import Image, read_images, read_mask
+from egmm.image.segmented import SegmentedImage, cluster_names
+from egmm.image.spatial import neighbourhood_of, pool_images
+from egmm.mixture import EGMM
+from egmm.selection import Candidate, Selection
+
+START_POWERS = (1.0, 0.5, 0.0)
+"""Starts weigh grey levels by their counts to these powers: the last ones see small areas, such as lesions, that drown
+in the first."""
+
+COUNTS = range(2, 7)
+"""Numbers of clusters tried where none is given."""
+
+
+def segment(
+    images: Any,
+    mask: Any = None,
+    n_clusters: int | Iterable[int] | None = None,
+    *,
+    focal_sets: Any = "auto",
+    covariance: str = "EEE",
+    spatial: Any = None,
+    estimator: Any = None,
+    names: Sequence[str] | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+    verbose: int = 0,
+    **parameters: Any,
+) -> SegmentedImage:
+    r"""Segment an image or a volume, of one modality or several as joint features, into evidential clusters.
+
+    Voxels outside the mask are 0 in every map and never clustered. Equal voxels are merged before the fit, and real
+    grey levels rounded to an eighth of the noise, so that the time does not grow with the number of voxels. Clusters
+    are numbered from dark to bright in the first modality.
+
+    Parameters
+    ----------
+    images : image, list of images, or mapping of names to images
+        Each an array of 2 or 3 dimensions, a path (PNG, TIFF, NIfTI, MINC, ...), or an image of nibabel or Pillow.
+        Several are modalities on one grid, whose grey levels are joint features.
+    mask : image, default=None
+        Voxels to segment: those that are not zero. None takes all.
+    n_clusters : int, iterable of int or None, default=None
+        Number of clusters, or the numbers to choose among by EBIC; None means 2 to 6.
+    focal_sets : str, FocalSets or list of sets, default='auto'
+        As for `EGMM`. 'auto' is 'pairs' for several modalities; for one it is the singletons and the pairs of clusters
+        next to each other in grey level. The other pairs would lie on top of a cluster: in T1, halfway from CSF to
+        white matter is grey matter.
+    covariance : str, default='EEE'
+        Covariance model of `EGMM`.
+    spatial : bool, Neighbourhood or None, default=None
+        Whether neighbours give evidence: True pools with the default `Neighbourhood` before the fit; see
+        :func:`egmm.image.pool_images`.
+    estimator : estimator, default=None
+        A clusterer with `fit` and `partition`, such as ``ECM(3)``, in place of `EGMM`. Not with `n_clusters`.
+    names : sequence of str, default=None
+        Names of the clusters, dark to bright.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the starts.
+    verbose : int, default=0
+        1 shows a live line on the error stream.
+    **parameters : any
+        Further parameters of `EGMM`.
+
+    Returns
+    -------
+    segmented : SegmentedImage
+
+    Examples
+    --------
+    >>> from egmm.image import make_brain_phantom, segment
+    >>> phantom = make_brain_phantom((64, 54))
+    >>> result = segment(phantom.t1, phantom.mask, 2, names=("CSF", "tissue"))
+    >>> result.labels().shape, int(result.labels().max())
+    ((64, 54), 2)
+    """
+    read = tuple(read_images(images))
+    inside = read_mask(mask, read[0])
+    columns = columns_of(read, inside)
+    seen: Sequence[Image] = read
+    if spatial is not None and spatial is not False:
+        seen = pool_images(read, inside, neighbourhood_of(spatial), verbose=verbose)
+        columns = columns_of(seen, inside)
+    data = distinct_rows(columns, [noise_level(image.data, inside) for image in seen])
+    del columns
+    selection = None
+    if estimator is None:
+        base = EGMM(covariance=covariance, random_state=_seed(random_state), **parameters)
+        selection = _select(data, _counts(n_clusters), base, focal_sets, verbose)
+        model = selection.best
+    elif n_clusters is not None or parameters:
+        given = ["n_clusters"] * (n_clusters is not None) + sorted(parameters)
+        raise ValueError(f"estimator brings its own parameters; do not give {', '.join(given)} as well.")
+    else:
+        model = _fit_estimator(clone(estimator), data)
+    partition = _by_brightness(model.partition(data.rows), model.means_)
+    mass = partition.mass[data.inverse]
+    mass.setflags(write=False)
+    return SegmentedImage(
+        partition=CredalPartition(mass, partition.focal_sets),
+        mask=inside,
+        images=read,
+        names=cluster_names(partition.n_clusters, names),
+        model=model,
+        selection=selection,
+    )
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _counts(n_clusters: int | Iterable[int] | None) -> list[int]:
+    if n_clusters is None:
+        return list(COUNTS)
+    if isinstance(n_clusters, Iterable):
+        counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
+        if not counts:
+            raise ValueError("n_clusters must name at least one number to try, got an empty list.")
+        return counts
+    return [check_integer("n_clusters", n_clusters, 1)]
+
+
+def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verbose: int) -> Selection:
+    """Fit every number of clusters and keep the one of largest EBIC."""
+    candidates = []
+    with Progress("segment", len(counts), enabled=bool(verbose)) as progress:
+        for count in counts:
+            try:
+                model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
+                criteria = {name: float(getattr(model, name)(data.rows, data.counts)) for name in _CRITERIA}
+                candidates.append(Candidate(count, base.covariance, model, criteria))
+            except ValueError as error:
+                if len(counts) == 1:
+                    raise
+                candidates.append(Candidate(count, base.covariance, failure=str(error)))
+            progress.update(len(candidates), f"{count} clusters")
+    return Selection(candidates, "ebic")
+
+
+_CRITERIA = ("ebic", "bic", "icl", "aic")
+
+
+def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
+    """Fit from several starts; the best likelihood among fits that did not degenerate is kept."""
+    if len(data.rows) < model.n_clusters:
+        raise ValueError(
+            f"n_clusters={model.n_clusters}, but the voxels of the mask have only {len(data.rows)} distinct values."
+        )
+    model.set_params(focal_sets=_family(focal_sets, model.n_clusters, data.rows.shape[1]))
+    if not isinstance(model.init, str) or model.init != "kmeans":
+        return model.fit(data.rows, sample_weight=data.counts)
+    starts = _starting_means(data, model.n_clusters, model.random_state)
+    fits = [clone(model).set_params(init=means).fit(data.rows, sample_weight=data.counts) for means in starts]
+    return max(fits, key=lambda fit: (not fit.degenerate_, fit.log_likelihood_))
+
+
+def _family(focal_sets: Any, n_clusters: int, n_modalities: int) -> Any:
+    if not isinstance(focal_sets, str) or focal_sets != "auto":
+        return focal_sets
+    if n_modalities > 1:
+        return "pairs"
+    pairs = [{number, number + 1} for number in range(n_clusters - 1)]
+    return FocalSets.from_sets([*({number} for number in range(n_clusters)), *pairs], n_clusters)
+
+
+def _starting_means(data: Distinct, n_clusters: int, random_state: Any) -> list[FloatArray]:
+    """Centres of k-means, dark to bright, for each weighting of the grey levels; equal ones once."""
+    found: list[FloatArray] = []
+    scale = np.maximum(data.rows.std(axis=0), np.finfo(float).tiny)
+    for power in START_POWERS:
+        groups = KMeans(n_clusters, n_init=3, random_state=random_state)
+        labels = groups.fit(data.rows / scale, sample_weight=data.counts**power).labels_
+        weights = np.bincount(labels, weights=data.counts, minlength=n_clusters)
+        sums = [np.bincount(labels, weights=data.counts * column, minlength=n_clusters) for column in data.rows.T]
+        means = np.stack(sums, axis=1) / weights[:, None]
+        means = means[np.argsort(means[:, 0], kind="stable")]
+        if not any(np.allclose(means, other) for other in found):
+            found.append(means)
+    return found
+
+
+def _fit_estimator(model: Any, data: Distinct) -> Any:
+    if has_fit_parameter(model, "sample_weight"):
+        return model.fit(data.rows, sample_weight=data.counts)
+    return model.fit(data.rows[data.inverse])
+
+
+def _by_brightness(partition: CredalPartition, means: FloatArray) -> CredalPartition:
+    """Number the clusters from dark to bright in the first modality."""
+    order = np.argsort(means[:, 0], kind="stable")
+    if np.array_equal(order, np.arange(len(order))):
+        return partition
+    new_number = np.empty_like(order)
+    new_number[order] = np.arange(len(order))
+    return partition.relabel(new_number.tolist())

@@ -1,0 +1,302 @@
+"""Evidence of neighbouring voxels: how much each counts, and how it is combined."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+
+from egmm._checks import BoolArray, FloatArray, check_choice, check_integer, check_real
+from egmm._progress import Progress
+from egmm.belief import FocalSets, commonality, conflict, superset_differences
+from egmm.belief.masses import Masses
+from egmm.image.features import noise_level
+from egmm.image.io import Image
+
+Grid: TypeAlias = NDArray[np.float32]
+
+RULES = ("geometric", "dempster")
+MASS_FLOOR = 1e-30
+"""Masses below this count as this in a product: one voxel alone may not exclude a set for all its neighbours."""
+
+MAX_CLUSTERS = 6
+"""Dempster's rule over neighbours holds a map for every subset of the frame; beyond this they are too many."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    r"""Which neighbours of a voxel count, and how much.
+
+    The weight of a neighbour n of voxel i falls with its distance and with the contrast between the two places,
+
+    .. math:: w_{in} = \exp\Bigl(-\delta\, d_{in}
+              - \frac{1}{h^2} \Bigl[\frac{1}{D} \sum_c \frac{1}{|P|} \sum_{o \in P}
+              \frac{(x_{i+o,c} - x_{n+o,c})^2}{\sigma_c^2} - 2\Bigr]_+\Bigr)
+
+    where P is a small patch, c runs over the D modalities and :math:`\sigma_c` is the noise, estimated from the image.
+    Within one tissue the mean square is about 2, so that noise alone costs nothing; across an edge it is large, which
+    keeps edges. The defaults were chosen on `make_brain_phantom`.
+
+    Parameters
+    ----------
+    reach : int or None, default=None
+        Neighbours up to this many voxels away along each axis; None means 2 in images and 1 in volumes.
+    contrast : float, default=1.0
+        h: larger values let neighbours count across weaker edges.
+    decay : float, default=0.5
+        :math:`\delta` per voxel (the voxel's shortest side where sides differ).
+    patch : int, default=1
+        The patch reaches this many voxels about its centre; 0 compares single voxels.
+    """
+
+    reach: int | None = None
+    contrast: float = 1.0
+    decay: float = 0.5
+    patch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.reach is not None:
+            check_integer("reach", self.reach, 1)
+        check_real("contrast", self.contrast, 0.0, open_minimum=True)
+        check_real("decay", self.decay, 0.0)
+        check_integer("patch", self.patch, 0)
+
+
+class Bond(NamedTuple):
+    """One offset between voxels: the two views of the grid it joins, and the weight of each pair."""
+
+    here: tuple[slice, ...]
+    there: tuple[slice, ...]
+    weight: Grid
+
+
+def neighbourhood_of(spatial: Any) -> Neighbourhood:
+    """Return the neighbourhood asked for: True is the default one."""
+    if isinstance(spatial, Neighbourhood):
+        return spatial
+    if spatial is True:
+        return Neighbourhood()
+    raise TypeError(f"spatial must be True, False, None or a Neighbourhood, got {spatial!r}.")
+
+
+def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Iterator[Bond]:
+    """Yield every offset once, with the weights of the pairs of voxels it joins (zero outside the mask)."""
+    channels = [_scaled(image, mask) for image in images]
+    sides = _voxel_sides(images[0].affine, mask.ndim)
+    reach = how.reach or (2 if mask.ndim == 2 else 1)
+    for offset in itertools.product(range(-reach, reach + 1), repeat=mask.ndim):
+        if offset <= (0,) * mask.ndim:
+            continue
+        here, there = _views(offset, mask.shape)
+        both = (mask[here] & mask[there]).astype(np.float32)
+        excess = _contrast(channels, here, there, both, 2 * how.patch + 1)
+        distance = float(np.hypot.reduce(np.array(offset) * sides))
+        excess /= np.float32(-(how.contrast**2))
+        excess -= np.float32(how.decay * distance)
+        weight = np.exp(excess, out=excess)
+        weight *= both
+        yield Bond(here, there, weight)
+
+
+def n_bonds(n_axes: int, how: Neighbourhood) -> int:
+    """Number of offsets that `bonds` yields."""
+    reach = how.reach or (2 if n_axes == 2 else 1)
+    return ((2 * reach + 1) ** n_axes - 1) // 2
+
+
+def pool_images(
+    images: Sequence[Image], mask: BoolArray, how: Neighbourhood | None = None, *, verbose: int = 0
+) -> list[Image]:
+    r"""Replace every grey level by the weighted mean of its neighbourhood, edges kept.
+
+    .. math:: \bar x_i = \frac{x_i + \sum_n w_{in} x_n}{1 + \sum_n w_{in}}
+
+    For Gaussian masses with one covariance, :math:`m_n(A_j) \propto \pi_j N(x_n; \nu_j, \Sigma)`, the normalised
+    weighted geometric mean of the neighbours' masses **is** the mass function at :math:`\bar x_i`. Pooling the grey
+    levels therefore combines the neighbours' evidence; a mixture fitted to them also learns how much noise is left.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        Modalities on one grid.
+    mask : ndarray of bool
+        Voxels that count; the others become 0.
+    how : Neighbourhood, default=None
+        Weights of the neighbours; None takes the defaults.
+    verbose : int, default=0
+        1 shows a live line on the error stream.
+
+    Returns
+    -------
+    pooled : list of Image
+
+    Examples
+    --------
+    >>> from egmm.image.io import read_image
+    >>> rng = np.random.default_rng(0)
+    >>> steps = np.repeat([0.0, 100.0], 20)[:, None] + rng.normal(0, 5, (40, 40))
+    >>> pooled = pool_images([read_image(steps)], np.ones(steps.shape, dtype=bool))[0].data
+    >>> bool(pooled[:20].std() < 2.5), bool(pooled[20].mean() - pooled[19].mean() > 95)
+    (True, True)
+    """
+    how = how or Neighbourhood()
+    box = _bounding_box(mask)
+    inside = mask[box]
+    cropped = [Image(image.data[box], image.name, image.affine) for image in images]
+    values = [np.where(inside, image.data, 0).astype(np.float32) for image in cropped]
+    sums = [value.copy() for value in values]
+    total = np.ones(inside.shape, dtype=np.float32)
+    with Progress("neighbours", n_bonds(mask.ndim, how), enabled=bool(verbose)) as progress:
+        for done, (here, there, weight) in enumerate(bonds(cropped, inside, how), start=1):
+            total[here] += weight
+            total[there] += weight
+            for value, summed in zip(values, sums, strict=True):
+                summed[here] += weight * value[there]
+                summed[there] += weight * value[here]
+            progress.update(done)
+    pooled = []
+    for image, summed in zip(images, sums, strict=True):
+        out = np.zeros(mask.shape, dtype=np.float32)
+        out[box] = np.where(inside, summed / total, 0)
+        pooled.append(Image(out, image.name, image.affine, image.header))
+    return pooled
+
+
+class Combined(NamedTuple):
+    """Masses with the neighbours' evidence, and the conflict between a voxel and what came out."""
+
+    mass: FloatArray
+    focal: FocalSets
+    conflict: FloatArray
+
+
+def combine_neighbours(
+    masses: Masses,
+    images: Sequence[Image],
+    mask: BoolArray,
+    how: Neighbourhood,
+    *,
+    rule: str = "geometric",
+    independence: float = 0.5,
+    verbose: int = 0,
+) -> Combined:
+    """Combine every voxel's masses with its neighbours' discounted masses; see `spatial_evidence`."""
+    check_choice("rule", rule, RULES)
+    check_real("independence", independence, 0.0, 1.0)
+    mass, focal = masses
+    box = _bounding_box(mask)
+    inside = mask[box]
+    cropped = [Image(image.data[box], image.name, image.affine) for image in images]
+    with Progress("neighbours", n_bonds(mask.ndim, how), enabled=bool(verbose)) as progress:
+        if rule == "geometric":
+            new, family = _geometric(mass, cropped, inside, how, independence, progress), focal
+        else:
+            new, family = _dempster(masses, cropped, inside, how, independence, progress)
+    return Combined(new, family, conflict(masses, (new, family)))
+
+
+def _geometric(
+    mass: FloatArray, images: list[Image], mask: BoolArray, how: Neighbourhood, independence: float, progress: Progress
+) -> FloatArray:
+    """Weighted geometric means of masses, to the power (total weight) ** independence."""
+    logs = [_spread(np.log(np.maximum(column, MASS_FLOOR)), mask) for column in mass.T]
+    sums = [log.copy() for log in logs]
+    total = np.ones(mask.shape, dtype=np.float32)
+    for done, (here, there, weight) in enumerate(bonds(images, mask, how), start=1):
+        total[here] += weight
+        total[there] += weight
+        for log, summed in zip(logs, sums, strict=True):
+            summed[here] += weight * log[there]
+            summed[there] += weight * log[here]
+        progress.update(done)
+    power = total[mask] ** (independence - 1)
+    out = np.stack([summed[mask] * power for summed in sums], axis=1).astype(np.float64)
+    out -= out.max(axis=1, keepdims=True)
+    np.exp(out, out=out)
+    out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def _dempster(
+    masses: Masses, images: list[Image], mask: BoolArray, how: Neighbourhood, independence: float, progress: Progress
+) -> Masses:
+    """Dempster's rule with every neighbour's masses discounted at 1 - independence * weight, by commonalities."""
+    focal = masses[1]
+    if focal.n_clusters > MAX_CLUSTERS:
+        raise ValueError(
+            f"rule='dempster' over neighbours needs a map for each of {focal.frame_mask} sets at {focal.n_clusters} "
+            f"clusters; use rule='geometric', or at most {MAX_CLUSTERS} clusters."
+        )
+    full = FocalSets.full(focal.n_clusters)
+    shared = [_spread(column, mask) for column in commonality(*masses, full).T]
+    products = [np.log(np.maximum(column, MASS_FLOOR)) for column in shared]
+    for done, (here, there, weight) in enumerate(bonds(images, mask, how), start=1):
+        trust = weight * np.float32(min(independence, 1 - 1e-6))
+        for column, product in zip(shared, products, strict=True):
+            product[here] += np.log1p(trust * (column[there] - 1))
+            product[there] += np.log1p(trust * (column[here] - 1))
+        progress.update(done)
+    logs = np.stack([product[mask] for product in products], axis=1).astype(np.float64)
+    return _from_commonality(np.exp(logs - logs.max(axis=1, keepdims=True)), full)
+
+
+def _from_commonality(values: FloatArray, full: FocalSets) -> Masses:
+    """Masses from commonalities known up to a factor per row; rounding errors below zero are cut off."""
+    sums = np.concatenate([np.zeros((len(values), 1)), values], axis=1)
+    mass = np.maximum(superset_differences(sums)[:, 1:], 0.0)
+    mass /= mass.sum(axis=1, keepdims=True)
+    return mass, full
+
+
+def _spread(column: Any, mask: BoolArray) -> Grid:
+    grid = np.zeros(mask.shape, dtype=np.float32)
+    grid[mask] = column
+    return grid
+
+
+def _scaled(image: Image, mask: BoolArray) -> Grid:
+    """Grey levels in units of the noise."""
+    values = image.data[mask]
+    span = float(values.max()) - float(values.min())
+    noise = max(noise_level(image.data, mask), 1e-6 * span, 1e-30)
+    return np.where(mask, image.data / np.float32(noise), 0).astype(np.float32)
+
+
+def _contrast(channels: list[Grid], here: Any, there: Any, both: Grid, width: int) -> Grid:
+    """Mean square difference of patches beyond what noise explains, averaged over modalities."""
+    mean = np.zeros(both.shape, dtype=np.float32)
+    for channel in channels:
+        gap = channel[here] - channel[there]
+        gap *= gap
+        mean += gap
+    mean *= both / np.float32(len(channels))
+    if width > 1:
+        mean = uniform_filter(mean, width, mode="constant")
+        mean /= np.maximum(uniform_filter(both, width, mode="constant"), np.float32(1e-3))
+    mean -= 2
+    return np.maximum(mean, 0, out=mean)
+
+
+def _views(offset: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    here = tuple(slice(max(-step, 0), side - max(step, 0)) for step, side in zip(offset, shape, strict=True))
+    there = tuple(slice(max(step, 0), side - max(-step, 0)) for step, side in zip(offset, shape, strict=True))
+    return here, there
+
+
+def _voxel_sides(affine: FloatArray | None, n_axes: int) -> FloatArray:
+    """Lengths of a voxel's sides, the shortest being 1."""
+    if affine is None:
+        return np.ones(n_axes)
+    sides = np.sqrt((affine[:3, :n_axes] ** 2).sum(axis=0))
+    return np.asarray(sides / sides.min()) if sides.min() > 0 else np.ones(n_axes)
+
+
+def _bounding_box(mask: BoolArray) -> tuple[slice, ...]:
+    box = []
+    for axis in range(mask.ndim):
+        hit = np.flatnonzero(mask.any(axis=tuple(a for a in range(mask.ndim) if a != axis)))
+        box.append(slice(int(hit[0]), int(hit[-1]) + 1))
+    return tuple(box)
