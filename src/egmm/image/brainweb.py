@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from egmm._checks import check_choice, check_integer, import_optional
 from egmm.image.io import VOLUME_SUFFIXES, Image, read_image
@@ -28,8 +29,8 @@ def load_brainweb(
 ) -> Image:
     """Read a BrainWeb volume: raw bytes or 16-bit numbers, MINC, or NIfTI; gzipped or not.
 
-    Raw files carry no header. BrainWeb writes them with x fastest and z slowest: ``.rawb`` holds bytes, ``.raws`` holds
-    big-endian 16-bit numbers, as its site says; a file of another name is told by its length.
+    Raw files carry no header. BrainWeb writes them with x fastest and z slowest. Whether a file holds bytes or 16-bit
+    numbers is told by its length, their byte order by the numbers: BrainWeb's are at most 4095.
 
     Parameters
     ----------
@@ -57,8 +58,13 @@ def load_brainweb(
     content = _read_bytes(file)
     affine = np.diag([*voxel_size, 1.0])
     affine[:3, 3] = ORIGIN
-    data = np.frombuffer(content, dtype=_raw_type(content, sides, file.name)).reshape(sides[::-1]).T
-    return read_image(Image(data.astype(data.dtype.newbyteorder("=")), file.name, affine))
+    numbers = _raw_numbers(content, prod(sides))
+    if numbers is None:
+        raise ValueError(
+            f"{file.name} holds {len(content)} bytes, but {' x '.join(map(str, sides))} voxels take {prod(sides)} "
+            f"(bytes) or {2 * prod(sides)} (16-bit); give its shape."
+        )
+    return read_image(Image(numbers.reshape(sides[::-1]).T, file.name, affine))
 
 
 def _read_bytes(file: Path) -> bytes:
@@ -73,16 +79,13 @@ def _read_bytes(file: Path) -> bytes:
         raise ValueError(f"{file.name} cannot be unpacked, it may be damaged: {error}") from error
 
 
-def _raw_type(content: bytes, sides: tuple[int, ...], name: str) -> str:
-    n_voxels = prod(sides)
+def _raw_numbers(content: bytes, n_voxels: int) -> NDArray[Any] | None:
     if len(content) == n_voxels:
-        return "u1"
+        return np.frombuffer(content, dtype=np.uint8)
     if len(content) == 2 * n_voxels:
-        return ">i2"
-    raise ValueError(
-        f"{name} holds {len(content)} bytes, but {' x '.join(map(str, sides))} voxels take {n_voxels} (bytes) or "
-        f"{2 * n_voxels} (16-bit); give its shape."
-    )
+        little, big = (np.frombuffer(content, dtype=order) for order in ("<u2", ">u2"))
+        return np.asarray(min(little, big, key=lambda numbers: float(numbers.mean())), dtype=np.uint16)
+    return None
 
 
 def fetch_brainweb(

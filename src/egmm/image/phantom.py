@@ -41,7 +41,7 @@ class BrainPhantom:
     labels : ndarray of uint8
         Tissue with the largest share of each voxel, 1 to 4 as in `TISSUES`; 0 outside the brain.
     areas : ndarray of uint8
-        The paper's areas: 1 pathology, 2 CSF, 3 normal tissue; 0 outside the brain.
+        Area with the largest share, of the paper's three: 1 pathology, 2 CSF, 3 normal tissue; 0 outside the brain.
     fractions : ndarray of float32, shape of the image and 4
         Share of each tissue in each voxel.
     """
@@ -122,7 +122,8 @@ def make_brain_phantom(
     mask = fractions.sum(axis=-1) > 1 - 1e-4
     fractions[~mask] = 0
     labels = np.where(mask, fractions.argmax(axis=-1) + 1, 0).astype(np.uint8)
-    areas = np.array([0, 2, 3, 3, 1], dtype=np.uint8)[labels]
+    shares = np.stack([fractions[..., 3], fractions[..., 0], fractions[..., 1] + fractions[..., 2]], axis=-1)
+    areas = np.where(mask, shares.argmax(axis=-1) + 1, 0).astype(np.uint8)
     images = []
     for modality, seed in zip(("t1", "t2"), seeds[1:], strict=True):
         rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from egmm._checks import FloatArray, check_integer
 from egmm._progress import Progress
@@ -183,8 +184,9 @@ def _starting_means(data: Distinct, n_clusters: int, random_state: Any) -> list[
     found: list[FloatArray] = []
     scale = np.maximum(data.rows.std(axis=0), np.finfo(float).tiny)
     for power in START_POWERS:
-        groups = KMeans(n_clusters, n_init=3, random_state=random_state)
-        labels = groups.fit(data.rows / scale, sample_weight=data.counts**power).labels_
+        groups = KMeans(n_clusters, n_init=1, random_state=random_state)
+        with threadpool_limits(1):  # so few rows that threads only wait for each other
+            labels = groups.fit(data.rows / scale, sample_weight=data.counts**power).labels_
         weights = np.bincount(labels, weights=data.counts, minlength=n_clusters)
         sums = [np.bincount(labels, weights=data.counts * column, minlength=n_clusters) for column in data.rows.T]
         means = np.stack(sums, axis=1) / weights[:, None]
