@@ -63,7 +63,7 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     r"""Standard deviation of the noise: the commonest standard deviation of small patches.
 
     Patches within one tissue show the noise alone, patches on edges more, so the mode of
-    :math:`s_i = \bigl(\tfrac{1}{n-1} \sum_{o} (x_{i+o} - \bar x_i)^2\bigr)^{1/2}` over patches of :math:`n = 3^d` voxels
+    :math:`s_i = \bigl(\tfrac{1}{n-1} \sum_o (x_{i+o} - \bar x_i)^2\bigr)^{1/2}` over patches of :math:`n = 3^d` voxels
     tells it; the mode of such an estimate is :math:`\sigma \sqrt{(n-2)/(n-1)}`, which is put right.
 
     Parameters
@@ -110,9 +110,9 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
 def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> Distinct:
     """Merge equal voxels; real numbers are rounded to a fraction of the noise first."""
     rounded = [_levels(column, noise) for column, noise in zip(columns, noises, strict=True)]
-    inverse, n_distinct = _merge(rounded[0].levels)
+    inverse, n_distinct = merge_equal(rounded[0].levels)
     for column in rounded[1:]:
-        inverse, n_distinct = _merge(inverse * (int(column.levels.max()) + 1) + column.levels)
+        inverse, n_distinct = merge_equal(inverse * (int(column.levels.max()) + 1) + column.levels)
     some = np.empty(n_distinct, dtype=np.int64)
     some[inverse] = np.arange(len(inverse))
     rows = np.stack([column.low + column.step * column.levels[some] for column in rounded], axis=1)
@@ -135,7 +135,7 @@ def _levels(column: NDArray[Any], noise: float) -> _Levels:
     return _Levels(np.asarray(levels, dtype=np.int64), low, step)
 
 
-def _merge(code: IntArray) -> tuple[IntArray, int]:
+def merge_equal(code: IntArray) -> tuple[IntArray, int]:
     """Number the distinct codes in ascending order: which one each voxel has, and how many there are."""
     if int(code.max()) >= DENSE_CODES:
         found, inverse = np.unique(code, return_inverse=True)

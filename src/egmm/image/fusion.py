@@ -10,11 +10,12 @@ from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets, combine_masses, discount
 from egmm.belief.masses import Masses, embed, joint_family, transport
 from egmm.belief.rules import ON_CONFLICT, RULES
+from egmm.image.features import merge_equal
 from egmm.image.io import Image, check_same_grid
 from egmm.image.segmented import SegmentedImage, cluster_names
 
-BLOCK_VOXELS = 1 << 19
-"""Voxels combined at a time: temporaries stay small, and progress can be shown."""
+BLOCK_ROWS = 1 << 19
+"""Mass functions combined at a time: temporaries stay small, and progress can be shown."""
 
 
 class _Mapping(NamedTuple):
@@ -83,24 +84,38 @@ def fuse(
     check_choice("on_conflict", on_conflict, ON_CONFLICT)
     mappings, found = _mappings(parts, refining, names)
     rates = _rates(discounts, len(parts))
-    n_voxels = len(parts[0].partition)
+    index, chosen = _distinct_pairs(parts)
     blocks: list[Masses] = []
-    conflicts = np.zeros(n_voxels)
-    with Progress("fuse", n_voxels, enabled=bool(verbose)) as progress:
-        for start in range(0, n_voxels, BLOCK_VOXELS):
-            rows = slice(start, min(start + BLOCK_VOXELS, n_voxels))
-            refined = [_refine(p, m, a, rows) for p, m, a in zip(parts, mappings, rates, strict=True)]
+    conflicts = np.zeros(len(chosen[0]))
+    with Progress("fuse", len(conflicts), enabled=bool(verbose)) as progress:
+        for start in range(0, len(conflicts), BLOCK_ROWS):
+            rows = slice(start, min(start + BLOCK_ROWS, len(conflicts)))
+            refined = [
+                _refine(part.kinds[kinds[rows]], mapping, rate)
+                for part, kinds, mapping, rate in zip(parts, chosen, mappings, rates, strict=True)
+            ]
             mass, focal, conflicts[rows] = _combine(refined, rule, on_conflict)
             blocks.append((mass, focal))
             progress.update(rows.stop)
-    partition = _stack(blocks, n_voxels)
+    fused = _stack(blocks, len(conflicts))
     return SegmentedImage(
-        partition=partition,
+        kinds=fused,
+        index=index,
         mask=parts[0].mask,
         images=tuple(image for part in parts for image in part.images),
-        names=cluster_names(partition.n_clusters, found),
+        names=cluster_names(fused.n_clusters, found),
         conflict_degree=conflicts,
     )
+
+
+def _distinct_pairs(parts: list[SegmentedImage]) -> tuple[IntArray, list[IntArray]]:
+    """Which combination of the sources' kinds each voxel has, and the kinds of each distinct combination."""
+    index, n_distinct = merge_equal(parts[0].index.astype(np.int64))
+    for part in parts[1:]:
+        index, n_distinct = merge_equal(index * len(part.kinds) + part.index)
+    some = np.empty(n_distinct, dtype=np.int64)
+    some[index] = np.arange(len(index))
+    return index, [part.index[some] for part in parts]
 
 
 def _split_arguments(sources: Sequence[Any], refining: Any) -> tuple[list[SegmentedImage], Any]:
@@ -192,13 +207,13 @@ def _rates(discounts: float | Sequence[float] | None, n_sources: int) -> list[fl
     return [check_real("discounts", discounts, 0.0, 1.0)] * n_sources
 
 
-def _refine(part: SegmentedImage, mapping: _Mapping, rate: float, rows: slice) -> Masses:
-    """Masses of a block over the common frame: each set goes to the union of what its clusters stand for."""
+def _refine(part: CredalPartition, mapping: _Mapping, rate: float) -> Masses:
+    """Masses over the common frame: each set goes to the union of what its clusters stand for."""
     members = part.focal_sets.membership
     bits = (mapping.images >> np.arange(mapping.n_clusters, dtype=np.int64)[:, None]) & 1
     covered = (members @ bits.T.astype(np.int64)) > 0
     masks = covered @ (np.int64(1) << np.arange(mapping.n_clusters, dtype=np.int64))
-    mass, focal = transport(part.partition.mass[rows], masks, mapping.n_clusters)
+    mass, focal = transport(part.mass, masks, mapping.n_clusters)
     return discount(mass, focal, rate) if rate > 0 else (mass, focal)
 
 
@@ -232,9 +247,9 @@ def _normalised(joint: FloatArray, family: FocalSets, on_conflict: str) -> Masse
     return out, kept
 
 
-def _stack(blocks: list[Masses], n_voxels: int) -> CredalPartition:
+def _stack(blocks: list[Masses], n_rows: int) -> CredalPartition:
     family = joint_family(*(focal for _, focal in blocks))
-    out = np.empty((n_voxels, len(family)))
+    out = np.empty((n_rows, len(family)))
     start = 0
     while blocks:
         mass, focal = blocks.pop(0)

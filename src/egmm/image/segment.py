@@ -108,14 +108,13 @@ def segment(
         raise ValueError(f"estimator brings its own parameters; do not give {', '.join(given)} as well.")
     else:
         model = _fit_estimator(clone(estimator), data)
-    partition = _by_brightness(model.partition(data.rows), model.means_)
-    mass = partition.mass[data.inverse]
-    mass.setflags(write=False)
+    kinds = _by_brightness(model.partition(data.rows), model.means_)
     return SegmentedImage(
-        partition=CredalPartition(mass, partition.focal_sets),
+        kinds=kinds,
+        index=data.inverse,
         mask=inside,
         images=read,
-        names=cluster_names(partition.n_clusters, names),
+        names=cluster_names(kinds.n_clusters, names),
         model=model,
         selection=selection,
     )

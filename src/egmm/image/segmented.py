@@ -22,25 +22,31 @@ MAPS = ("labels", "ambiguity", "conflict", "lower", "upper", "mass")
 class SegmentedImage:
     """What `segment` and `fuse` return: one mass function per voxel of the mask, and maps on the original grid.
 
+    Voxels of equal grey levels have equal masses. They are held once, so that millions of voxels take the memory and
+    the time of the few thousand grey levels they have.
+
     Attributes
     ----------
-    partition : CredalPartition
-        Masses of the voxels in the mask, in C order of the grid.
+    kinds : CredalPartition
+        Masses of the distinct voxels.
+    index : ndarray of int of shape (n_voxels,)
+        Row of `kinds` of each voxel of the mask, in C order of the grid.
     mask : ndarray of bool
         The voxels that were clustered.
     images : tuple of Image
         What was segmented, with affine and header.
     names : tuple of str
         Names of the clusters, dark to bright in the first modality.
-    conflict_degree : ndarray of shape (n_voxels,) or None
-        Conflict between the sources that were combined, from 0 to 1; None where nothing was combined.
+    conflict_degree : ndarray of shape (n_kinds,) or None
+        Conflict between the sources that were combined, per row of `kinds`; None where nothing was combined.
     model : estimator or None
         The fitted mixture.
     selection : Selection or None
         Every fit that was tried, where the number of clusters was chosen.
     """
 
-    partition: CredalPartition
+    kinds: CredalPartition
+    index: NDArray[Any]
     mask: BoolArray
     images: tuple[Image, ...]
     names: tuple[str, ...]
@@ -49,14 +55,24 @@ class SegmentedImage:
     selection: Any = field(default=None, compare=False)
 
     @property
+    def partition(self) -> CredalPartition:
+        """Masses of the voxels in the mask, in C order of the grid; made anew at every call."""
+        return self.kinds[self.index]
+
+    @property
     def n_clusters(self) -> int:
         """Number of clusters."""
-        return self.partition.n_clusters
+        return self.kinds.n_clusters
+
+    @property
+    def n_voxels(self) -> int:
+        """Number of voxels in the mask."""
+        return len(self.index)
 
     @property
     def focal_sets(self) -> FocalSets:
         """The sets of clusters that carry mass."""
-        return self.partition.focal_sets
+        return self.kinds.focal_sets
 
     @property
     def affine(self) -> FloatArray | None:
@@ -71,7 +87,7 @@ class SegmentedImage:
     @property
     def n_ambiguous(self) -> int:
         """Voxels whose heaviest set holds two clusters or more."""
-        return int(self.focal_sets.is_meta[self.partition.sets()].sum())
+        return int(self.focal_sets.is_meta[self.kinds.sets()][self.index].sum())
 
     # Maps -------------------------------------------------------------------------------------------------
 
@@ -88,8 +104,8 @@ class SegmentedImage:
         -------
         labels : ndarray of uint8 on the grid
         """
-        chosen = _pignistic_labels(self.partition) if rule == "pignistic" else self.partition.labels(rule)
-        return self.on_grid((chosen + 1).astype(np.uint8))
+        chosen = _pignistic_labels(self.kinds) if rule == "pignistic" else self.kinds.labels(rule)
+        return self._spread((chosen + 1).astype(np.uint8))
 
     def mass(self, members: Iterable[int]) -> NDArray[np.float32]:
         """Mass on one set of clusters, counted from zero; 0 outside the mask.
@@ -103,34 +119,34 @@ class SegmentedImage:
         -------
         mass : ndarray of float32 on the grid
         """
-        column = self.partition.mass[:, self.focal_sets.index_of(members)]
-        return self.on_grid(column.astype(np.float32))
+        column = self.kinds.mass[:, self.focal_sets.index_of(members)]
+        return self._spread(column.astype(np.float32))
 
     def masses(self) -> NDArray[np.float32]:
         """All masses, the focal sets along a last axis; 0 outside the mask."""
-        return self.on_grid(self.partition.mass.astype(np.float32))
+        return self._spread(self.kinds.mass.astype(np.float32))
 
     def lower(self, by: str = "mass") -> BoolArray:
         """Voxels surely in each cluster (a last axis); see :meth:`egmm.CredalPartition.lower`."""
-        return self.on_grid(self.partition.lower(by))
+        return self._spread(self.kinds.lower(by))
 
     def upper(self, by: str = "mass") -> BoolArray:
         """Voxels possibly in each cluster (a last axis); see :meth:`egmm.CredalPartition.upper`."""
-        return self.on_grid(self.partition.upper(by))
+        return self._spread(self.kinds.upper(by))
 
     def ambiguity(self) -> NDArray[np.float32]:
         """Nonspecificity of each voxel as a share of its largest value, log2 of the number of clusters."""
         most = np.log2(self.n_clusters) if self.n_clusters > 1 else 1.0
-        return self.on_grid((self.partition.nonspecificity() / most).astype(np.float32))
+        return self._spread((self.kinds.nonspecificity() / most).astype(np.float32))
 
     def conflict(self) -> NDArray[np.float32]:
         """Conflict between the sources that were combined, from 0 to 1; the empty set's mass where there was one."""
         if self.conflict_degree is not None:
-            return self.on_grid(self.conflict_degree.astype(np.float32))
-        empty = self.partition.mass[:, 0] if self.focal_sets.has_empty else np.zeros(len(self.partition))
-        return self.on_grid(empty.astype(np.float32))
+            return self._spread(self.conflict_degree.astype(np.float32))
+        empty = self.kinds.mass[:, 0] if self.focal_sets.has_empty else np.zeros(len(self.kinds))
+        return self._spread(empty.astype(np.float32))
 
-    def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+    def on_grid(self, values: NDArray[Any]) -> Any:
         """Put one value (or row of values) per voxel of the mask on the grid, 0 elsewhere."""
         out = np.zeros((*self.mask.shape, *values.shape[1:]), dtype=values.dtype)
         out[self.mask] = values
@@ -219,12 +235,15 @@ class SegmentedImage:
 
     def __repr__(self) -> str:
         grid = " x ".join(str(side) for side in self.mask.shape)
-        n_voxels = len(self.partition)
-        share = 100 * self.n_ambiguous / max(n_voxels, 1)
+        share = 100 * self.n_ambiguous / self.n_voxels
         return (
-            f"SegmentedImage({grid}, {n_voxels} voxels in the mask, {self.n_clusters} clusters: "
+            f"SegmentedImage({grid}, {self.n_voxels} voxels in the mask, {self.n_clusters} clusters: "
             f"{', '.join(self.names)}; {share:.1f} % ambiguous)"
         )
+
+    def _spread(self, values: NDArray[Any]) -> Any:
+        """Put the value (or row of values) of each kind on all its voxels."""
+        return self.on_grid(values[self.index])
 
     def _map(self, what: str) -> NDArray[Any]:
         check_choice("what", what, MAPS)
@@ -232,9 +251,9 @@ class SegmentedImage:
 
     def _rough(self, cluster: int) -> tuple[NDArray[Any], BoolArray, BoolArray]:
         check_integer("cluster", cluster, 0, self.n_clusters - 1)
-        rough = self.partition.rough()
+        rough = self.kinds.rough()
         grey = np.where(np.isfinite(self.images[0].data), self.images[0].data, 0)
-        return grey, self.on_grid(rough.lower[:, cluster]), self.on_grid(rough.upper[:, cluster])
+        return grey, self._spread(rough.lower[:, cluster]), self._spread(rough.upper[:, cluster])
 
     def _cut(self, at: int | None, axis: int) -> Any:
         if self.mask.ndim == 2:
@@ -290,7 +309,7 @@ def spatial_evidence(
     egmm.image.segment : its option `spatial` pools before fitting, which is better where the images are at hand.
     """
     combined = combine_neighbours(
-        (segmented.partition.mass, segmented.focal_sets),
+        (segmented.kinds.mass[segmented.index], segmented.focal_sets),
         segmented.images,
         segmented.mask,
         how or Neighbourhood(),
@@ -300,7 +319,8 @@ def spatial_evidence(
     )
     combined.mass.setflags(write=False)
     partition = CredalPartition(combined.mass, combined.focal)
-    return replace(segmented, partition=partition, conflict_degree=combined.conflict)
+    every = np.arange(segmented.n_voxels)
+    return replace(segmented, kinds=partition, index=every, conflict_degree=combined.conflict)
 
 
 def _pignistic_labels(partition: CredalPartition) -> IntArray:

@@ -52,7 +52,7 @@ def plot_approximations(
     titles: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw, per cluster, the lower approximation in red and the rest of the upper one in blue over a grey image.
+    r"""Draw, per cluster, the lower approximation in red and the rest of the upper one in blue over a grey image.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def plot_approximations(
     >>> sure = np.eye(4, dtype=bool)
     >>> axes = plot_approximations(np.zeros((4, 4)), [sure], [sure], titles=["CSF"])
     >>> axes[0].get_title()
-    'CSF (4 sure, 0 ambiguous)'
+    'CSF\n4 sure, 0 ambiguous'
     """
     if axes is None:
         plt = import_optional("matplotlib.pyplot", "Plots", "plot")
@@ -86,6 +86,7 @@ def plot_approximations(
     for number, (ax, sure, possible) in enumerate(zip(axes, lower, upper, strict=True)):
         ax.imshow(rough_colours(grey, sure, possible), interpolation="nearest")
         title = titles[number] if titles is not None else f"cluster {number + 1}"
-        ax.set_title(f"{title} ({int(sure.sum())} sure, {int((possible & ~sure).sum())} ambiguous)", fontsize="small")
+        counts = f"{int(sure.sum())} sure, {int((possible & ~sure).sum())} ambiguous"
+        ax.set_title(f"{title}\n{counts}", fontsize="small")
         ax.set_axis_off()
     return axes
