@@ -103,7 +103,10 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
         return 0.0
     spread = spread[kept]
     counts, edges = np.histogram(spread, bins=NOISE_BINS, range=(0.0, float(np.quantile(spread, 0.95))))
-    mode = int(np.argmax(gaussian_filter1d(counts.astype(np.float64), 3.0)))
+    smooth = gaussian_filter1d(counts.astype(np.float64), 3.0)
+    # Where structures are fine, patches on edges are commonest: the first high peak is that of the patches without.
+    is_peak = np.concatenate([[True], smooth[1:] >= smooth[:-1]]) & np.concatenate([smooth[:-1] > smooth[1:], [True]])
+    mode = int(np.argmax(is_peak & (smooth > smooth.max() / 3)))
     return float(edges[mode] + edges[mode + 1]) / 2 / ((size - 2) / (size - 1)) ** 0.5
 
 

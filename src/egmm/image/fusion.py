@@ -52,7 +52,7 @@ def fuse(
     discounts : float or sequence of float, default=None
         How unreliable each modality is, from 0 (trusted) to 1 (ignored).
     rule : {'dempster', 'conjunctive', 'disjunctive', 'yager', 'dubois-prade', 'pcr6', 'cautious', 'mean'}
-        How to combine; see :func:`egmm.belief.combine`.
+        How to combine; see :func:`egmm.belief.combine`. The cautious rule needs sources with some doubt: discount them.
     on_conflict : {'vacuous', 'raise', 'empty'}, default='vacuous'
         What Dempster's rule does with voxels in total conflict: all mass on the frame, an error, or all mass on the
         empty set.
@@ -226,6 +226,9 @@ def _combine(sources: list[Masses], rule: str, on_conflict: str) -> tuple[FloatA
     if rule == "dempster" and on_conflict != "raise":
         mass, focal = _normalised(joint, family, on_conflict)
         return mass, focal, degree
+    if rule == "cautious":
+        full = FocalSets.full(family.n_clusters)
+        sources = [(embed(mass, focal, full), full) for mass, focal in sources]
     mass, focal = combine_masses(*sources, rule=rule, on_conflict=on_conflict)
     return mass, focal, degree
 

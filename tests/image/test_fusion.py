@@ -1,0 +1,160 @@
+"""Fusion of modalities against a dictionary of frozensets, and what it is for."""
+
+import numpy as np
+import pytest
+
+from egmm.image import BrainPhantom, SegmentedImage, fuse, make_brain_phantom, segment
+from egmm.metrics import ari, nmi, purity
+from image.oracles_image import dempster
+
+AREAS = ("pathology", "CSF", "normal")
+PAPER = [
+    {"CSF": ["CSF"], "tissue": ["pathology", "normal"]},
+    {"other": ["CSF", "normal"], "pathology": ["pathology"]},
+]
+NUMBERS = [[{1}, {0, 2}], [{1, 2}, {0}]]
+
+
+@pytest.fixture(scope="module")
+def brain() -> BrainPhantom:
+    return make_brain_phantom((109, 91))
+
+
+@pytest.fixture(scope="module")
+def parts(brain: BrainPhantom) -> tuple[SegmentedImage, SegmentedImage]:
+    t1 = segment({"T1": brain.t1}, brain.mask, 2, names=("CSF", "tissue"))
+    return t1, segment({"T2": brain.t2}, brain.mask, 2, names=("other", "pathology"))
+
+
+def test_voxels_are_combined_by_dempsters_rule(parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    fused = fuse(*parts, NUMBERS)
+    masses, sets = fused.partition.mass, list(fused.focal_sets)
+    conflict = fused.conflict()[fused.mask]
+    for voxel in range(0, fused.n_voxels, 211):
+        sources = []
+        for part, groups in zip(parts, NUMBERS, strict=True):
+            row = part.partition.mass[voxel]
+            refined: dict[frozenset[int], float] = {}
+            for members, mass in zip(part.focal_sets, row, strict=True):
+                image = frozenset().union(*(groups[k] for k in members))
+                refined[image] = refined.get(image, 0.0) + mass
+            sources.append(refined)
+        wanted, degree = dempster(sources)
+        assert conflict[voxel] == pytest.approx(degree, abs=1e-6)
+        for members, mass in zip(sets, masses[voxel], strict=True):
+            assert mass == pytest.approx(wanted.get(members, 0.0), abs=1e-12)
+
+
+def test_names_and_numbers_say_the_same(parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    by_name, by_number = fuse(*parts, PAPER, names=AREAS), fuse(*parts, refining=NUMBERS, names=AREAS)
+    assert by_name.partition == by_number.partition
+    assert by_name.names == AREAS
+    # Without an order given, names come as they are first met.
+    assert fuse(*parts, PAPER).names == ("CSF", "pathology", "normal")
+    # Keys that are the clusters' own names may come in any order.
+    turned = [dict(reversed(entry.items())) for entry in PAPER]
+    assert fuse(*parts, turned, names=AREAS).partition == by_name.partition
+
+
+def test_the_papers_areas_are_found(brain: BrainPhantom, parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    fused = fuse(*parts, PAPER, names=AREAS)
+    truth, labels = brain.areas[brain.mask], fused.labels()[brain.mask]
+    assert purity(truth, labels) > 0.98
+    assert ari(truth, labels) > 0.95
+    # On the common frame T1 alone leaves all tissue open; both together leave the borders.
+    assert fused.n_ambiguous < sum(part.n_ambiguous for part in parts)
+    assert [image.name for image in fused.images] == ["T1", "T2"]
+
+
+@pytest.mark.paper
+@pytest.mark.slow
+@pytest.mark.parametrize("inu", [0, 20])
+def test_at_three_percent_noise_the_papers_row_is_reached(inu: int) -> None:
+    brain = make_brain_phantom(noise=3, inu=inu)
+    parts = [segment(image, brain.mask, 2) for image in (brain.t1, brain.t2)]
+    fused = fuse(*parts, PAPER, names=AREAS)
+    truth, labels = brain.areas[brain.mask], fused.labels()[brain.mask]
+    scores = [score(truth, labels) for score in (purity, nmi, ari)]
+    assert all(np.array(scores) >= [0.9844, 0.8323, 0.9721])
+    assert fused.n_ambiguous < sum(part.n_ambiguous for part in parts)
+
+
+def test_bright_csf_needs_another_refining() -> None:
+    brain = make_brain_phantom(contrast="brainweb")
+    truth = brain.areas[brain.mask]
+    papers = fuse(*(segment(image, brain.mask, 2) for image in (brain.t1, brain.t2)), PAPER, names=AREAS)
+    refining = [[{1}, {0, 2}, {0, 2}], [{2}, {2}, {0, 1}]]
+    better = fuse(*(segment(image, brain.mask, 3) for image in (brain.t1, brain.t2)), refining, names=AREAS)
+    assert ari(truth, better.labels()[brain.mask]) > 0.9 > ari(truth, papers.labels()[brain.mask]) + 0.1
+    assert better.conflict().mean() < papers.conflict().mean()
+
+
+def test_a_modality_that_is_ignored_changes_nothing(parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    alone = fuse(*parts, NUMBERS, discounts=[0.0, 1.0])
+    assert not alone.conflict().any()
+    csf = alone.mass({1})
+    np.testing.assert_allclose(csf, parts[0].mass({0}), atol=1e-6)
+    half = fuse(*parts, NUMBERS, discounts=0.5)
+    assert half.conflict().max() == pytest.approx(0.25 * fuse(*parts, NUMBERS).conflict().max(), abs=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["conjunctive", "yager", "dubois-prade", "pcr6", "disjunctive", "mean"])
+def test_every_rule_gives_masses(parts: tuple[SegmentedImage, SegmentedImage], rule: str) -> None:
+    fused = fuse(*parts, NUMBERS, rule=rule)
+    np.testing.assert_allclose(fused.kinds.mass.sum(axis=1), 1)
+    np.testing.assert_allclose(fused.conflict(), fuse(*parts, NUMBERS).conflict(), atol=1e-6)
+
+
+def test_the_cautious_rule_needs_some_doubt(parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    fused = fuse(parts[0], parts[0], rule="cautious", discounts=0.05)
+    # It is idempotent: a source that is heard twice says no more than once, up to normalisation.
+    np.testing.assert_array_equal(fused.labels(), parts[0].labels())
+
+
+def certain(first: list[int], second: list[int]) -> tuple[SegmentedImage, SegmentedImage]:
+    """Two segmentations with all mass on singletons."""
+    return tuple(
+        segment(np.array([values], dtype=float), n_clusters=2, focal_sets="singletons", reg_covar=1e-6)
+        for values in (first, second)
+    )
+
+
+def test_total_conflict_is_settled_as_asked() -> None:
+    parts = certain([0, 0, 9, 9], [0, 9, 9, 9])
+    with pytest.raises(ValueError, match=r"1 of .* rows are in total conflict"):
+        fuse(*parts, on_conflict="raise")
+    vacuous = fuse(*parts)
+    np.testing.assert_allclose(vacuous.mass({0, 1}), [[0, 1, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(vacuous.conflict(), [[0, 1, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(fuse(*parts, on_conflict="empty").mass(()), [[0, 1, 0, 0]], atol=1e-6)
+
+
+def test_three_modalities_and_no_refining() -> None:
+    first, second = certain([0, 0, 9, 9], [0, 0, 9, 9])
+    np.testing.assert_array_equal(fuse(first, second, first).labels(), [[1, 1, 2, 2]])
+
+
+def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedImage, SegmentedImage]) -> None:
+    t1, t2 = parts
+    smaller = segment({"T2": brain.t2}, brain.mask & (brain.t1 > 60), 2)
+    cases = [
+        ((t1,), {}, ValueError, "fuse needs two segmentations or more, got 1"),
+        ((t1, "t2", NUMBERS), {}, TypeError, "fuse takes SegmentedImage objects and a refining last, got str"),
+        ((t1, t2, NUMBERS), {"refining": NUMBERS}, TypeError, "fuse takes SegmentedImage objects, got list"),
+        ((t1, smaller, NUMBERS), {}, ValueError, r"T1 and T2 were segmented in different masks \("),
+        ((t1, t2, NUMBERS[:1]), {}, ValueError, "refining must have one entry for each of the 2 sources, got 1"),
+        ((t1, t2, [[{0}, {1}, {2}], [{0}, {1}]]), {}, ValueError, r"each of its 2 clusters \(CSF, tissue\), got 3"),
+        ((t1, t2, [[{0}, {1}], [{1, 2}, {0}]]), {}, ValueError, "source 0 must cover the common frame, but cluster 2"),
+        ((t1, t2, [[set(), {0}], [{0}, {0}]]), {}, ValueError, "leaves a cluster without anything to stand for"),
+        ((t1, t2, PAPER), {"names": ("CSF", "normal")}, ValueError, "refining names 'pathology', which is not in"),
+        ((t1, t2, NUMBERS), {"discounts": [0.1]}, ValueError, "discounts must be one number or 2, one per source"),
+        ((t1, t2, NUMBERS), {"discounts": 2}, ValueError, r"discounts must be a finite number in \[0, 1\], got 2"),
+        ((t1, t2, NUMBERS), {"rule": "best"}, ValueError, "rule must be one of 'conjunctive', 'dempster'"),
+        ((t1, t2, NUMBERS), {"on_conflict": "x"}, ValueError, "on_conflict must be one of 'raise', 'vacuous'"),
+    ]
+    for arguments, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            fuse(*arguments, **options)
+    other = segment(brain.t2[:, :80], brain.mask[:, :80], 2)
+    with pytest.raises(ValueError, match=r"T1 and image must be on one grid"):
+        fuse(t1, other)

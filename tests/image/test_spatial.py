@@ -1,0 +1,175 @@
+"""Evidence of neighbours: weights and sums against loops, edges kept, errors fewer."""
+
+import numpy as np
+import pytest
+
+from egmm import EGMM
+from egmm.image import Image, Neighbourhood, make_brain_phantom, pool_images, read_image, segment, spatial_evidence
+from egmm.image.features import noise_level
+from egmm.image.spatial import bonds
+from image.oracles_image import dempster, neighbour_weights
+
+
+@pytest.fixture
+def noisy() -> tuple[np.ndarray, np.ndarray]:
+    """Two areas with an edge, and a mask with a hole."""
+    rng = np.random.default_rng(7)
+    image = np.where(np.arange(9) < 5, 40.0, 100.0) + rng.normal(0, 6, (8, 9))
+    mask = np.ones((8, 9), dtype=bool)
+    mask[3, 4] = mask[0, :2] = False
+    return image.astype(np.float32), mask
+
+
+def weights_of(image: np.ndarray, mask: np.ndarray, how: Neighbourhood) -> dict:
+    """All weights that `bonds` yields, by pairs of pixels."""
+    found: dict = {tuple(at): {} for at in np.argwhere(mask).tolist()}
+    numbers = np.arange(image.size).reshape(image.shape)
+    for here, there, weight in bonds([read_image(image)], mask, how):
+        for a, b, w in zip(numbers[here].ravel(), numbers[there].ravel(), weight.ravel(), strict=True):
+            if w > 0:
+                first, second = (tuple(int(i) for i in np.unravel_index(n, image.shape)) for n in (a, b))
+                found[first][second] = found[second][first] = float(w)
+    return found
+
+
+@pytest.mark.parametrize("how", [Neighbourhood(), Neighbourhood(1, 2.0, 0.0, 0), Neighbourhood(2, 0.7, 1.0, 2)])
+def test_weights_are_those_of_the_formula(noisy: tuple[np.ndarray, np.ndarray], how: Neighbourhood) -> None:
+    image, mask = noisy
+    reach = how.reach or 2
+    wanted = neighbour_weights(image, mask, noise_level(image, mask), reach, how.contrast, how.decay, how.patch)
+    found = weights_of(image, mask, how)
+    assert found.keys() == wanted.keys()
+    for voxel, others in wanted.items():
+        for other, weight in others.items():
+            assert found[voxel].get(other, 0.0) == pytest.approx(weight, rel=2e-3, abs=1e-7)
+
+
+def test_pooling_is_the_weighted_mean(noisy: tuple[np.ndarray, np.ndarray]) -> None:
+    image, mask = noisy
+    pooled = pool_images([read_image(image)], mask)[0].data
+    weights = neighbour_weights(image, mask, noise_level(image, mask), 2, 1.0, 0.5, 1)
+    for voxel, others in weights.items():
+        total = image[voxel] + sum(w * image[other] for other, w in others.items())
+        assert pooled[voxel] == pytest.approx(total / (1 + sum(others.values())), rel=1e-4)
+    assert not pooled[~mask].any()
+
+
+def test_pooled_grey_levels_give_the_geometric_mean_of_the_masses(noisy: tuple[np.ndarray, np.ndarray]) -> None:
+    """With one covariance, pooling evidence is pooling grey levels."""
+    image, mask = noisy
+    rows = image[mask][:, None].astype(float)
+    model = EGMM(2, init=np.array([[40.0], [100.0]]), reg_covar=1.0).fit(rows)
+    segmented = segment(image, mask, estimator=EGMM(2, init=np.array([[40.0], [100.0]]), reg_covar=1.0))
+    combined = spatial_evidence(segmented, independence=0.0)
+    pooled = pool_images([read_image(image)], mask)[0].data[mask]
+    np.testing.assert_allclose(combined.partition.mass, model.predict_mass(pooled[:, None].astype(float)), atol=0.01)
+
+
+def test_dempsters_rule_with_discounted_neighbours(noisy: tuple[np.ndarray, np.ndarray]) -> None:
+    image, mask = noisy
+    segmented = segment(image, mask, 2, reg_covar=200.0)
+    combined = spatial_evidence(segmented, rule="dempster", independence=0.6)
+    weights = neighbour_weights(image, mask, noise_level(image, mask), 2, 1.0, 0.5, 1)
+    masses, sets = segmented.masses(), [frozenset(s) for s in segmented.focal_sets]
+    frame = frozenset({0, 1})
+    for voxel in [(0, 4), (3, 3), (5, 5)]:
+        result = dict(zip(sets, masses[voxel].tolist(), strict=True))
+        for other, weight in weights[voxel].items():
+            alpha = 1 - 0.6 * weight
+            source = {s: (1 - alpha) * m for s, m in zip(sets, masses[other].tolist(), strict=True)}
+            source[frame] = source.get(frame, 0.0) + alpha
+            result, _ = dempster([result, source])
+        for members in sets:
+            assert combined.mass(members)[voxel] == pytest.approx(result[members], abs=2e-3)
+
+
+@pytest.mark.parametrize(("shape", "noise"), [((109, 91), 9), ((60, 72, 60), 9), ((109, 91), 5)])
+def test_noisy_images_have_fewer_errors(shape: tuple[int, ...], noise: float) -> None:
+    brain = make_brain_phantom(shape, contrast="brainweb", noise=noise, n_lesions=0, supersampling=2)
+    wrong = [
+        (segment(brain.t1, brain.mask, 3, spatial=spatial).labels() != brain.labels).sum() for spatial in (None, True)
+    ]
+    assert wrong[1] < (0.8 if noise == 9 else 0.95) * wrong[0]
+
+
+def test_little_noise_does_no_harm() -> None:
+    brain = make_brain_phantom(contrast="brainweb", noise=1)
+    plain, pooled = (
+        (segment(brain.t1, brain.mask, 3, spatial=spatial).labels() != brain.labels).sum() for spatial in (None, True)
+    )
+    assert pooled < 1.02 * plain
+
+
+def test_edges_stay_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.zeros((80, 80))
+    truth[:, 40:] = 60
+    truth[10:70, 20] = 60  # a line one pixel wide
+    image = truth + rng.normal(0, 6, truth.shape)
+    pooled = pool_images([read_image(image)], np.ones(truth.shape, dtype=bool))[0].data
+    flat = pooled[:, :15]
+    assert flat.std() < 0.5 * image[:, :15].std()
+    assert np.abs(pooled - truth)[:, 39:41].mean() < 5
+    assert pooled[10:70, 20].mean() > 50
+
+
+@pytest.mark.parametrize("rule", ["geometric", "dempster"])
+def test_masses_of_any_segmentation_can_be_combined(rule: str) -> None:
+    brain = make_brain_phantom(noise=9)
+    alone = segment(brain.t1, brain.mask, 2)
+    combined = spatial_evidence(alone, rule=rule, verbose=1)
+    np.testing.assert_allclose(combined.partition.mass.sum(axis=1), 1)
+    assert combined.n_ambiguous < alone.n_ambiguous
+    truth = np.where(brain.areas == 2, 1, 2)
+    errors = [(part.labels() != truth)[brain.mask].sum() for part in (alone, combined)]
+    assert errors[1] <= errors[0]
+    assert 0 < combined.conflict().max() <= 1
+
+
+def test_thick_slices_count_less() -> None:
+    affine = np.diag([1.0, 1.0, 4.0, 1.0])
+    image = Image(np.random.default_rng(0).normal(0, 1, (6, 6, 6)).astype(np.float32), "T1", affine)
+    mask = np.ones((6, 6, 6), dtype=bool)
+    largest = {}
+    for here, there, weight in bonds([image], mask, Neighbourhood(contrast=100.0)):
+        step = tuple(b.start - a.start for a, b in zip(here, there, strict=True))
+        largest[step] = float(weight.max())
+    assert largest[0, 1, 0] == pytest.approx(np.exp(-0.5), rel=1e-3)
+    assert largest[0, 0, 1] == pytest.approx(np.exp(-2.0), rel=1e-3)
+    assert len(largest) == 13
+
+
+@pytest.mark.parametrize("noise", [1, 3, 9])
+@pytest.mark.parametrize("shape", [(217, 181), (46, 54, 46), (60, 72, 60)])
+def test_the_noise_is_measured(shape: tuple[int, ...], noise: float) -> None:
+    brain = make_brain_phantom(shape, noise=noise, supersampling=2)
+    assert noise_level(brain.t1, brain.mask) == pytest.approx(noise * 1.52, rel=0.2)
+
+
+def test_noise_of_clean_thin_and_cut_out_images() -> None:
+    steps = np.repeat([0.0, 50.0], 20)[:, None] * np.ones((40, 40))
+    everywhere = np.ones(steps.shape, dtype=bool)
+    assert noise_level(steps, everywhere) == 0
+    assert noise_level(steps, np.eye(40, dtype=bool)) == 0
+    cut = np.zeros((80, 80))
+    cut[:30, :30] = 90 + np.random.default_rng(0).normal(0, 3, (30, 30))
+    assert noise_level(cut, np.ones(cut.shape, dtype=bool)) == pytest.approx(3, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda s: Neighbourhood(reach=0), ValueError, "reach must be an integer >= 1, got 0"),
+        (lambda s: Neighbourhood(contrast=0), ValueError, r"contrast must be a finite number in \(0, inf\], got 0"),
+        (lambda s: Neighbourhood(decay=-1), ValueError, "decay must be"),
+        (lambda s: Neighbourhood(patch=0.5), TypeError, "patch must be an integer >= 0, got 0.5"),
+        (lambda s: spatial_evidence(s, rule="vote"), ValueError, "rule must be one of 'geometric', 'dempster'"),
+        (lambda s: spatial_evidence(s, independence=2), ValueError, r"independence must be .* \[0, 1\], got 2"),
+        (lambda s: spatial_evidence(s, rule="dempster"), ValueError, "127 sets at 7 clusters; use rule='geometric'"),
+    ],
+)
+def test_wrong_options_are_named(call, error: type[Exception], message: str) -> None:
+    levels = np.repeat(np.arange(7.0), 20).reshape(10, 14) + np.random.default_rng(0).normal(0, 0.05, (10, 14))
+    segmented = segment(levels, n_clusters=7)
+    with pytest.raises(error, match=message):
+        call(segmented)
