@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 from egmm import EGMM
 from egmm.belief import FocalSets
 from egmm.image import BrainPhantom, Neighbourhood, make_brain_phantom, segment
+from egmm.image.segment import _has_disguised_cluster
 from egmm.metrics import ari
 
 
@@ -97,6 +98,19 @@ def test_small_bright_areas_are_found() -> None:
     lesions = brain.areas == 1
     assert lesions.sum() / brain.mask.sum() < 0.03
     assert dice(result.labels() == 2, lesions, 1) > 0.8
+
+
+def test_a_tissue_is_not_taken_for_a_border() -> None:
+    """Five evenly spaced levels are likeliest as 1, 3 and 5 with 2 and 4 for borders; but there are many of 2."""
+    rng = np.random.default_rng(0)
+    levels = rng.choice([0.0, 30.0, 60.0, 90.0, 120.0], (80, 80), p=[0.5, 0.32, 0.06, 0.06, 0.06])
+    image = levels + rng.normal(0, 7, levels.shape)
+    result = segment(image, n_clusters=3)
+    np.testing.assert_allclose(result.model.means_[:2, 0], [0, 30], atol=5)
+    likeliest = EGMM(3, focal_sets=result.focal_sets, init=np.array([[0.0], [60.0], [120.0]])).fit(image.reshape(-1, 1))
+    assert likeliest.log_likelihood_ > result.model.log_likelihood_
+    assert _has_disguised_cluster(likeliest)
+    assert not _has_disguised_cluster(result.model)
 
 
 def test_any_estimator_with_a_partition_will_do(brain: BrainPhantom) -> None:

@@ -24,6 +24,9 @@ START_POWERS = (1.0, 0.5, 0.0)
 """Starts weigh grey levels by their counts to these powers: the last ones see small areas, such as lesions, that drown
 in the first."""
 
+HEAVIEST_PAIR = 2.0
+"""A set of clusters more than this many times as heavy as its lightest cluster is taken for a cluster in disguise."""
+
 COUNTS = range(2, 7)
 """Numbers of clusters tried where none is given."""
 
@@ -156,7 +159,7 @@ _CRITERIA = ("ebic", "bic", "icl", "aic")
 
 
 def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
-    """Fit from several starts; the best likelihood among fits that did not degenerate is kept."""
+    """Fit from several starts; the best likelihood among fits that are sound is kept."""
     if len(data.rows) < model.n_clusters:
         raise ValueError(
             f"n_clusters={model.n_clusters}, but the voxels of the mask have only {len(data.rows)} distinct values."
@@ -166,7 +169,20 @@ def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
         return model.fit(data.rows, sample_weight=data.counts)
     starts = _starting_means(data, model.n_clusters, model.random_state)
     fits = [clone(model).set_params(init=means).fit(data.rows, sample_weight=data.counts) for means in starts]
-    return max(fits, key=lambda fit: (not fit.degenerate_, fit.log_likelihood_))
+    return max(fits, key=lambda fit: (not fit.degenerate_, not _has_disguised_cluster(fit), fit.log_likelihood_))
+
+
+def _has_disguised_cluster(model: Any) -> bool:
+    """Whether some set of clusters outweighs the lightest of its clusters more than is plausible for border voxels.
+
+    Means that are evenly spaced make such fits: grey matter then counts as "white matter or something bright".
+    """
+    focal = model.focal_sets_
+    alone = np.full(focal.n_clusters, np.inf)
+    for column in np.flatnonzero(focal.cardinalities == 1):
+        alone[focal.membership[column]] = model.weights_[column]
+    lightest = np.where(focal.membership, alone, np.inf).min(axis=1)
+    return bool((model.weights_[focal.is_meta] > HEAVIEST_PAIR * lightest[focal.is_meta]).any())
 
 
 def _family(focal_sets: Any, n_clusters: int, n_modalities: int) -> Any:
