@@ -152,7 +152,7 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
                     raise
                 candidates.append(Candidate(count, base.covariance, failure=str(error)))
             progress.update(len(candidates), f"{count} clusters")
-    return Selection(candidates, "ebic")
+    return Selection(candidates, "ebic", higher_is_better=True)
 
 
 _CRITERIA = ("ebic", "bic", "icl", "aic")
