@@ -93,11 +93,11 @@ def test_the_number_of_clusters_is_chosen_by_ebic() -> None:
 
 def test_small_bright_areas_are_found() -> None:
     """K-means splits the large area; a start that sees rare grey levels does not."""
-    brain = make_brain_phantom(noise=9)
+    brain = make_brain_phantom(noise=9, n_lesions=3)
     result = segment(brain.t2, brain.mask, 2)
     lesions = brain.areas == 1
-    assert lesions.sum() / brain.mask.sum() < 0.03
-    assert dice(result.labels() == 2, lesions, 1) > 0.8
+    assert lesions.sum() / brain.mask.sum() < 0.01
+    assert dice(result.labels() == 2, lesions, 1) > 0.7
 
 
 def test_a_tissue_is_not_taken_for_a_border() -> None:

@@ -4,10 +4,36 @@ import numpy as np
 import pytest
 
 from egmm import EGMM
-from egmm.image import Image, Neighbourhood, make_brain_phantom, pool_images, read_image, segment, spatial_evidence
+from egmm.image import (
+    Image,
+    Neighbourhood,
+    SegmentedImage,
+    make_brain_phantom,
+    pool_images,
+    read_image,
+    segment,
+    spatial_evidence,
+)
 from egmm.image.features import noise_level
 from egmm.image.spatial import bonds
 from image.oracles_image import dempster, neighbour_weights
+
+
+@pytest.fixture
+def faint() -> SegmentedImage:
+    """Two areas so alike that no mass is near 0 or 1."""
+    rng = np.random.default_rng(2)
+    image = np.where(np.arange(9) < 5, 40.0, 46.0) + rng.normal(0, 6, (8, 9))
+    mask = np.ones((8, 9), dtype=bool)
+    mask[3, 4] = False
+    return segment(
+        image, mask, estimator=EGMM(2, init=np.array([[38.0], [48.0]]), accelerate=False, tol=1e9, reg_covar=20.0)
+    )
+
+
+def faint_weights(faint: SegmentedImage) -> dict:
+    image = faint.images[0].data
+    return neighbour_weights(image, faint.mask, noise_level(image, faint.mask), 2, 1.0, 0.5, 1)
 
 
 @pytest.fixture
@@ -65,22 +91,28 @@ def test_pooled_grey_levels_give_the_geometric_mean_of_the_masses(noisy: tuple[n
     np.testing.assert_allclose(combined.partition.mass, model.predict_mass(pooled[:, None].astype(float)), atol=0.01)
 
 
-def test_dempsters_rule_with_discounted_neighbours(noisy: tuple[np.ndarray, np.ndarray]) -> None:
-    image, mask = noisy
-    segmented = segment(image, mask, 2, reg_covar=200.0)
-    combined = spatial_evidence(segmented, rule="dempster", independence=0.6)
-    weights = neighbour_weights(image, mask, noise_level(image, mask), 2, 1.0, 0.5, 1)
-    masses, sets = segmented.masses(), [frozenset(s) for s in segmented.focal_sets]
+@pytest.mark.parametrize("independence", [0.0, 0.5, 1.0])
+def test_masses_are_pooled_on_the_log_scale(faint: SegmentedImage, independence: float) -> None:
+    combined = spatial_evidence(faint, independence=independence).masses()
+    masses = faint.masses().astype(float)
+    for voxel, others in faint_weights(faint).items():
+        total = 1 + sum(others.values())
+        product = masses[voxel] * np.prod([masses[other] ** w for other, w in others.items()], axis=0)
+        wanted = product ** (total ** (independence - 1))
+        np.testing.assert_allclose(combined[voxel], wanted / wanted.sum(), atol=2e-3)
+
+
+def test_dempsters_rule_with_discounted_neighbours(faint: SegmentedImage) -> None:
+    combined = spatial_evidence(faint, rule="dempster", independence=0.6).masses()
+    masses, sets = faint.masses().astype(float), list(faint.focal_sets)
     frame = frozenset({0, 1})
-    for voxel in [(0, 4), (3, 3), (5, 5)]:
-        result = dict(zip(sets, masses[voxel].tolist(), strict=True))
-        for other, weight in weights[voxel].items():
-            alpha = 1 - 0.6 * weight
-            source = {s: (1 - alpha) * m for s, m in zip(sets, masses[other].tolist(), strict=True)}
-            source[frame] = source.get(frame, 0.0) + alpha
+    for voxel, others in faint_weights(faint).items():
+        result = dict(zip(sets, masses[voxel], strict=True))
+        for other, weight in others.items():
+            source = {members: 0.6 * weight * m for members, m in zip(sets, masses[other], strict=True)}
+            source[frame] += 1 - 0.6 * weight
             result, _ = dempster([result, source])
-        for members in sets:
-            assert combined.mass(members)[voxel] == pytest.approx(result[members], abs=2e-3)
+        np.testing.assert_allclose(combined[voxel], [result[members] for members in sets], atol=2e-3)
 
 
 @pytest.mark.parametrize(("shape", "noise"), [((109, 91), 9), ((60, 72, 60), 9), ((109, 91), 5)])
