@@ -1,4 +1,4 @@
-"""A criterion against the number of clusters."""
+"""A criterion against the number of clusters, and over all models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -58,4 +58,64 @@ def plot_criterion(
     if len(values) > 1 and np.isfinite(finite).any():
         ax.legend(title="model", ncols=2 if len(values) > 7 else 1, fontsize="small")
     ax.grid(alpha=0.3)
+    return ax
+
+
+def plot_model_grid(
+    n_clusters: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+    *,
+    name: str = "EBIC",
+    higher_is_better: bool = True,
+    best: tuple[int, str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw a criterion for every model and number of clusters as a grid of colours, dark is better, best framed.
+
+    Parameters
+    ----------
+    n_clusters : sequence of int
+        Numbers of clusters.
+    values : mapping of str to sequence of float
+        Criterion per model, in the order of `n_clusters`; NaN, drawn blank, where a fit failed.
+    name : str, default='EBIC'
+        Name of the criterion.
+    higher_is_better : bool, default=True
+        Direction, told in the title.
+    best : tuple of (int, str), default=None
+        Number of clusters and model chosen.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_model_grid([2, 3], {"EEE": [-55.9, -63.1], "EII": [-60.0, float("nan")]}, best=(2, "EEE"))
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['EEE', 'EII']
+    """
+    ax = axes_or_new(ax)
+    grid = np.array([list(line) for line in values.values()], dtype=float)
+    goodness = grid if higher_is_better else -grid
+    # Colours follow the order, not the size: one poor model would else leave all others alike.
+    order = np.full(grid.shape, np.nan)
+    known = np.isfinite(goodness)
+    order[known] = np.argsort(np.argsort(goodness[known])) / max(1, known.sum() - 1)
+    ax.imshow(order, cmap="Blues", vmin=-0.15, vmax=1.25, aspect="auto")
+    for (i, j), value in np.ndenumerate(grid):
+        text, colour = (
+            (f"{value:.1f}", "white" if order[i, j] > 0.75 else "black") if known[i, j] else ("failed", "grey")
+        )
+        ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+    ax.set_xticks(range(len(n_clusters)), [str(count) for count in n_clusters])
+    ax.set_yticks(range(len(values)), list(values))
+    if best is not None:
+        i, j = list(values).index(best[1]), list(n_clusters).index(best[0])
+        xs, ys = (np.array([-0.47, 0.47, 0.47, -0.47, -0.47]) + j, np.array([-0.47, -0.47, 0.47, 0.47, -0.47]) + i)
+        ax.plot(xs, ys, color=PALETTE[1], linewidth=2.5)
+    ax.set(xlabel="number of clusters", ylabel="model")
+    ax.set_title(f"{name} ({'higher' if higher_is_better else 'lower'} is better)")
     return ax

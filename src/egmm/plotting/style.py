@@ -1,19 +1,108 @@
-"""Colours and axes shared by the plots."""
+"""Colours, markers and axes shared by the plots."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+
+from egmm._checks import FloatArray
+from egmm.belief.focal import FocalSets
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 """Okabe and Ito's colours: told apart by colour-blind readers too."""
 
 MARKERS = "osD^vP*X<>phdH"
 
+META_MARKERS = "^sDvPX<>ph*dH8"
+"""Markers of sets of several clusters; single clusters are round."""
+
+NEUTRAL = "#8a8a8a"
+"""Rows of no cluster, and what a panel does not speak of."""
+
 
 def axes_or_new(ax: Any) -> Any:
     """Return the given Axes, or a new one; Matplotlib is loaded only here."""
-    if ax is not None:
-        return ax
+    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def axes_row_or_new(axes: Any, n_axes: int) -> Any:
+    """Return the given Axes as an array, or new ones side by side on common scales."""
+    if axes is None:
+        size = (4.6 * n_axes, 4.2)
+        return pyplot().subplots(
+            1, n_axes, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+        )[1][0]
+    given = np.asarray(axes, dtype=object).ravel()
+    if len(given) != n_axes:
+        raise ValueError(f"axes must be {n_axes} Axes, got {len(given)}.")
+    return given
+
+
+def pyplot() -> Any:
+    """Import pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415
     except ImportError:
         raise ImportError("Plots need Matplotlib: install it with `pip install 'egmm[plot]'`.") from None
-    return plt.subplots(layout="constrained")[1]
+    return plt
+
+
+def cluster_colours(n_clusters: int) -> FloatArray:
+    """One colour per cluster, (n_clusters, 3) in [0, 1]; past the palette the same hues come back lighter.
+
+    >>> cluster_colours(3)[0].round(2).tolist()
+    [0.0, 0.45, 0.7]
+    """
+    base = np.array([[int(code[at : at + 2], 16) for at in (1, 3, 5)] for code in PALETTE]) / 255.0
+    rounds = np.arange(n_clusters) // len(base)
+    whiteness = 1.0 - 0.6 ** rounds[:, None]
+    return np.asarray(base[np.arange(n_clusters) % len(base)] * (1.0 - whiteness) + whiteness)
+
+
+def set_colours(focal: FocalSets) -> FloatArray:
+    """Colour per focal set, (n_focal, 3): the mean of its clusters' colours, grey for the empty set.
+
+    >>> set_colours(FocalSets.full(2)).shape
+    (3, 3)
+    """
+    colours = focal.shares @ cluster_colours(focal.n_clusters)
+    colours[focal.cardinalities == 0] = int(NEUTRAL[1:3], 16) / 255.0
+    return colours
+
+
+def set_markers(focal: FocalSets) -> list[str]:
+    """Marker per focal set: a disc for a cluster, a cross for the empty set, own shapes for sets of several.
+
+    >>> set_markers(FocalSets.full(2, empty=True))
+    ['x', 'o', 'o', '^']
+    """
+    seen = 0
+    markers = []
+    for size in focal.cardinalities:
+        markers.append("x" if size == 0 else "o" if size == 1 else META_MARKERS[seen % len(META_MARKERS)])
+        seen += size > 1
+    return markers
+
+
+def marker_area(n_rows: int) -> float:
+    """Area of a marker in square points: large for few rows, a speck for 100 000.
+
+    >>> marker_area(10), marker_area(10**6)
+    (40.0, 0.8)
+    """
+    return float(np.clip(14_000.0 / max(n_rows, 1), 0.8, 40.0))
+
+
+def feature_labels(n_features: int, feature_names: Sequence[str] | None) -> list[str]:
+    """Names of the features, escaped for Matplotlib; x1, x2, ... where there are none."""
+    if feature_names is None:
+        return [f"x{k + 1}" for k in range(n_features)]
+    if len(feature_names) != n_features:
+        raise ValueError(f"feature_names must have {n_features} entries, got {len(feature_names)}.")
+    return [plain(str(name)) for name in feature_names]
+
+
+def plain(text: str, most: int = 40) -> str:
+    """Text that Matplotlib shows as it is: no formula between dollar signs, no line of endless length."""
+    short = text if len(text) <= most else text[: most - 1] + "…"
+    return short.replace("$", r"\$")

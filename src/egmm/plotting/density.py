@@ -1,0 +1,123 @@
+"""The density of a mixture in a plane, and how its fit went."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_finite_matrix, check_integer
+from egmm.plotting.style import PALETTE, axes_or_new
+from egmm.plotting.view import View, view_of
+
+PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+"""Share of the rows inside each contour."""
+
+GRID = 160
+
+
+def plot_density(
+    weights: Any,
+    means: Any,
+    covariances: Any,
+    *,
+    view: tuple[int, int] | View | None = None,
+    feature_names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the density of a Gaussian mixture by contours that hold 10, 30, 50, 70, 90 and 99 % of the rows.
+
+    With more than two features it is the density of the two shown: the others are integrated out.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_components,)
+        Mixing probabilities, ``weights_`` of a fitted EGMM.
+    means : array-like of shape (n_components, n_features)
+        Means, ``focal_means_``.
+    covariances : array-like of shape (n_features, n_features) or (n_components, n_features, n_features)
+        Covariances, ``focal_covariances_``.
+    view : pair of int, View or None, default=None
+        Two features by number, or a plane made by :func:`view_of`. None means the first two features.
+    feature_names : sequence of str, default=None
+        Names of the features.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_density([0.5, 0.5], [[0, 0], [5, 0]], np.eye(2))
+    >>> ax.get_ylabel()
+    'x2'
+    """
+    centres = check_finite_matrix("means", means, (None, None))
+    share = check_finite_matrix("weights", weights, (len(centres),))
+    plane = view_of(centres, view=(0, 1) if view is None else view, feature_names=feature_names)
+    points = plane.points(centres)
+    spreads = np.broadcast_to(plane.covariances(covariances), (len(centres), 2, 2))
+    ax = axes_or_new(ax)
+    reach = 3.6 * np.sqrt(np.einsum("jkk->jk", spreads))
+    low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)
+    x, y = (np.linspace(low[k], high[k], GRID) for k in (0, 1))
+    density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
+    levels = _levels(density, PROBABILITIES)
+    ax.contour(x, y, density, levels=levels, cmap="viridis", linewidths=1.1, zorder=2.5)
+    ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
+    return ax
+
+
+def plot_history(history: Any, *, converged: bool | None = None, ax: Any = None) -> Any:
+    """Draw the log-likelihood against the steps of a fit.
+
+    Parameters
+    ----------
+    history : array-like of shape (n_steps + 1,)
+        Log-likelihood at the start and after each step, ``log_likelihood_history_`` of a fitted EGMM.
+    converged : bool or None, default=None
+        Whether the fit met its tolerance, told in the title; None says nothing.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_history([-120.0, -90.5, -88.2], converged=True)
+    >>> ax.get_title()
+    'converged after 2 steps'
+    """
+    values = check_finite_matrix("history", history, (None,))
+    check_integer("the number of values in history", len(values), 1)
+    ax = axes_or_new(ax)
+    marker = "o" if len(values) <= 60 else None
+    ax.plot(np.arange(len(values)), values, color=PALETTE[0], marker=marker, markersize=3.5, linewidth=1.4)
+    ax.set(xlabel="step", ylabel="log-likelihood")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    steps = f"{len(values) - 1} step{'' if len(values) == 2 else 's'}"
+    if converged is not None:
+        ax.set_title(f"converged after {steps}" if converged else f"not converged in {steps}")
+    ax.grid(alpha=0.3)
+    return ax
+
+
+def _mixture_density(at: FloatArray, share: FloatArray, means: FloatArray, covariances: FloatArray) -> FloatArray:
+    density = np.zeros(at.shape[:2])
+    for weight, mean, covariance in zip(share, means, covariances, strict=True):
+        root = np.linalg.cholesky(covariance)
+        white = np.linalg.solve(root, (at - mean).reshape(-1, 2).T)
+        height = weight / (2.0 * np.pi * root[0, 0] * root[1, 1])
+        density += (height * np.exp(-0.5 * (white**2).sum(axis=0))).reshape(density.shape)
+    return density
+
+
+def _levels(density: FloatArray, probabilities: Sequence[float]) -> FloatArray:
+    """Heights whose super-level sets hold the given shares of the mass on the grid, ascending and distinct."""
+    heights = np.sort(density, axis=None)[::-1]
+    inside = np.cumsum(heights) / heights.sum()
+    at = np.minimum(np.searchsorted(inside, probabilities), len(heights) - 1)
+    return np.unique(heights[at])

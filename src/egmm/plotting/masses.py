@@ -1,0 +1,107 @@
+"""Mass functions as bars, one stack per object."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import IntArray
+from egmm.belief.partition import CredalPartition
+from egmm.plotting.style import axes_or_new, plain, set_colours
+
+MOST_BARS = 60
+"""Objects drawn unless rows are asked for: more would be slivers."""
+
+MOST_NAMED = 30
+"""Objects whose names fit below the bars and hatching into them."""
+
+VISIBLE_MASS = 0.005
+"""A set that never has more mass than this among the objects drawn is left out of the legend."""
+
+HATCHES = {0: None, 1: None, 2: "//"}
+"""Hatching by the size of a set; larger ones are crossed."""
+
+
+def plot_masses(
+    partition: CredalPartition,
+    rows: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw the mass function of each object as a stack of bars; sets of several clusters are hatched.
+
+    Parameters
+    ----------
+    partition : CredalPartition
+        Masses.
+    rows : array-like of int, default=None
+        Which objects, counted from zero, in the order drawn. None means all, or the 60 most ambiguous ones if there
+        are more.
+    names : sequence of str, default=None
+        Names of the objects drawn; None means their numbers, counted from one as in the paper.
+    legend : bool, default=True
+        Whether to list the sets.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_diamond
+    >>> X, _ = make_diamond()
+    >>> ax = plot_masses(EGMM(2, reg_covar=0.01, random_state=0).fit(X).partition(X))
+    >>> len(ax.patches)  # 11 objects, 3 sets
+    33
+    """
+    ax = axes_or_new(ax)
+    chosen = _rows(partition, rows)
+    mass, focal = partition.mass[chosen], partition.focal_sets
+    if names is not None and len(names) != len(chosen):
+        raise ValueError(f"names must have {len(chosen)} entries, one per object drawn; got {len(names)}.")
+    positions, base, is_crowded = np.arange(len(chosen)), np.zeros(len(chosen)), len(chosen) > MOST_NAMED
+    for j in np.lexsort((focal.masks, focal.cardinalities)):
+        ax.bar(
+            positions,
+            mass[:, j],
+            bottom=base,
+            width=0.85,
+            color=set_colours(focal)[j],
+            edgecolor="white",
+            linewidth=0.0 if is_crowded else 0.5,
+            hatch=None if is_crowded else HATCHES.get(int(focal.cardinalities[j]), "xx"),
+            label=focal.labels[j] if mass[:, j].max(initial=0.0) > VISIBLE_MASS else "_",
+        )
+        base += mass[:, j]
+    labels = [str(row + 1) for row in chosen] if names is None else [plain(str(name), 16) for name in names]
+    ax.set_xticks(
+        [] if is_crowded else positions, [] if is_crowded else labels, rotation=90 if max(map(len, labels)) > 4 else 0
+    )
+    of = "" if rows is not None or len(chosen) == len(partition) else f" of {len(partition)}, most ambiguous first"
+    ax.set(
+        xlabel=f"{len(chosen)} objects{of}" if is_crowded else "object",
+        ylabel="mass",
+        ylim=(0, 1),
+        xlim=(-0.6, len(chosen) - 0.4),
+    )
+    if legend:
+        ax.legend(title="set", loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize="small")
+    return ax
+
+
+def _rows(partition: CredalPartition, rows: Any) -> IntArray:
+    if rows is not None:
+        chosen = np.atleast_1d(np.asarray(rows))
+        if chosen.dtype.kind not in "iu" or chosen.size == 0 or chosen.min() < 0 or chosen.max() >= len(partition):
+            raise ValueError(f"rows must be numbers from 0 to {len(partition) - 1}, at least one; got {rows!r}.")
+        return chosen.astype(np.int64)
+    if len(partition) == 0:
+        raise ValueError("The partition has no rows to draw.")
+    if len(partition) <= MOST_BARS:
+        return np.arange(len(partition))
+    return np.argsort(-partition.nonspecificity(), kind="stable")[:MOST_BARS]

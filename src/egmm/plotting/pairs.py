@@ -1,0 +1,85 @@
+"""Every pair of features at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import check_finite_matrix, check_integer, check_same_length
+from egmm.belief.partition import CredalPartition
+from egmm.plotting.partition import plot_partition
+from egmm.plotting.style import cluster_colours, feature_labels, pyplot
+
+MOST_FEATURES = 6
+"""Features drawn unless others are asked for: 36 panels fill a page."""
+
+
+def plot_pairs(
+    X: Any,
+    partition: CredalPartition,
+    *,
+    features: Sequence[int] | None = None,
+    means: Any = None,
+    covariances: Any = None,
+    feature_names: Sequence[str] | None = None,
+    figure: Any = None,
+) -> Any:
+    """Draw every pair of features, with the clusters' histograms on the diagonal.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    partition : CredalPartition
+        Their masses.
+    features : sequence of int, default=None
+        Which features, by number; None means the first six.
+    means : array-like of shape (n_clusters, n_features), default=None
+        Cluster centres.
+    covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
+        Covariances, drawn as ellipses.
+    feature_names : sequence of str, default=None
+        Names of all features.
+    figure : matplotlib Figure or SubFigure, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    axes : ndarray of matplotlib Axes of shape (n_shown, n_shown)
+
+    Examples
+    --------
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_blobs_with_overlap
+    >>> X, _ = make_blobs_with_overlap(100, 2, n_features=3, random_state=0)
+    >>> plot_pairs(X, EGMM(2, random_state=0).fit(X).partition(X)).shape
+    (3, 3)
+    """
+    rows = check_finite_matrix("X", X, (None, None))
+    check_same_length("X", rows, "partition", partition)
+    n_features = rows.shape[1]
+    names = feature_labels(n_features, feature_names)
+    shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)
+    shown = [check_integer("features", at, 0, n_features - 1) for at in shown]
+    side = 2.1 * len(shown) + 0.8
+    figure = pyplot().figure(figsize=(side, side), layout="constrained") if figure is None else figure
+    axes = figure.subplots(len(shown), len(shown), squeeze=False, sharex="col")
+    style = {"means": means, "covariances": covariances, "feature_names": feature_names, "legend": False}
+    for i, down in enumerate(shown):
+        for j, across in enumerate(shown):
+            if i == j:
+                _draw_histograms(axes[i, j], rows[:, down], partition)
+            else:
+                plot_partition(rows, partition, view=(across, down), ax=axes[i, j], **style)
+            axes[i, j].set(xlabel=names[across] if i == len(shown) - 1 else "", ylabel=names[down] if j == 0 else "")
+            axes[i, j].tick_params(labelsize="x-small", labelbottom=i == len(shown) - 1, labelleft=j == 0 and i != j)
+    return axes
+
+
+def _draw_histograms(ax: Any, values: Any, partition: CredalPartition) -> None:
+    """Histogram per cluster, each row counted by its pignistic probability."""
+    edges = np.histogram_bin_edges(values, bins=30)
+    for colour, share in zip(cluster_colours(partition.n_clusters), partition.pignistic().T, strict=True):
+        ax.stairs(np.histogram(values, edges, weights=share)[0], edges, color=colour, fill=True, alpha=0.35)
+        ax.stairs(np.histogram(values, edges, weights=share)[0], edges, color=colour, linewidth=1.2)
+    ax.set_yticks([])

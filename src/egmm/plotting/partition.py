@@ -1,0 +1,274 @@
+"""Rows of a credal partition in the plane."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
+from egmm.belief.partition import CredalPartition
+from egmm.plotting.style import (
+    NEUTRAL,
+    axes_or_new,
+    axes_row_or_new,
+    cluster_colours,
+    feature_labels,
+    marker_area,
+    set_colours,
+    set_markers,
+)
+from egmm.plotting.view import View, view_of
+
+MOST_LEGEND = 14
+"""Sets named in a legend: those with the most rows."""
+
+ELLIPSE_RADIUS = 2.0
+"""Standard deviations at which ellipses are drawn."""
+
+
+def plot_partition(
+    X: Any,
+    partition: CredalPartition,
+    *,
+    means: Any = None,
+    covariances: Any = None,
+    hulls: str | None = None,
+    view: str | tuple[int, int] | View | None = None,
+    feature_names: Sequence[str] | None = None,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other marks in mixed colours.
+
+    A row fades towards white as its largest mass falls, so ambiguity shows inside clusters too.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows. With one feature the second axis is the nonspecificity; with more than two see `view`.
+    partition : CredalPartition
+        Their masses.
+    means : array-like of shape (n_clusters, n_features), default=None
+        Cluster centres, drawn as crosses.
+    covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
+        Covariances, drawn as ellipses of two standard deviations around `means`.
+    hulls : {'lower', 'upper'} or None, default=None
+        Outline the lower or upper approximation of each cluster by its convex hull.
+    view : {'pca', 'discriminant'}, pair of int, View or None, default=None
+        The plane; see :func:`view_of`.
+    feature_names : sequence of str, default=None
+        Names of the features.
+    legend : bool, default=True
+        Whether to list the sets with their numbers of rows.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_four_class
+    >>> X, _ = make_four_class(random_state=0)
+    >>> model = EGMM(n_clusters=4, random_state=0).fit(X)
+    >>> ax = plot_partition(X, model.partition(X), means=model.means_, covariances=model.covariances_)
+    >>> ax.get_xlabel()
+    'x1'
+    """
+    rows = check_finite_matrix("X", X, (None, None))
+    check_same_length("X", rows, "partition", partition)
+    ax = axes_or_new(ax)
+    points, plane = _points(rows, partition, view, feature_names)
+    _scatter_sets(ax, points, partition)
+    if plane is not None and covariances is not None and means is not None:
+        _draw_ellipses(ax, plane.points(means), plane.covariances(covariances))
+    if hulls is not None:
+        draw_hulls(ax, points, getattr(partition, check_choice("hulls", hulls, ("lower", "upper")))())
+    if plane is not None and means is not None:
+        _draw_centres(ax, plane.points(means))
+    labels = (feature_labels(1, feature_names)[0], "nonspecificity (bits)") if plane is None else plane.labels
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    if legend:
+        _legend(ax)
+    return ax
+
+
+def plot_approximations(
+    X: Any,
+    partition: CredalPartition,
+    *,
+    by: str = "mass",
+    means: Any = None,
+    view: str | tuple[int, int] | View | None = None,
+    feature_names: Sequence[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw the lower and the upper approximation of every cluster in two panels, with their convex hulls.
+
+    Left: rows that surely belong to one cluster. Right: rows that may belong to it; a row may be in several.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, of two features or more.
+    partition : CredalPartition
+        Their masses.
+    by : {'mass', 'dominance'}, default='mass'
+        How the set of a row is chosen, see :meth:`egmm.CredalPartition.lower`.
+    means : array-like of shape (n_clusters, n_features), default=None
+        Cluster centres.
+    view : {'pca', 'discriminant'}, pair of int, View or None, default=None
+        The plane; see :func:`view_of`.
+    feature_names : sequence of str, default=None
+        Names of the features.
+    axes : sequence of two matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    axes : ndarray of two matplotlib Axes
+
+    Examples
+    --------
+    >>> from egmm.datasets import make_diamond
+    >>> from egmm import EGMM
+    >>> X, _ = make_diamond()
+    >>> model = EGMM(2, random_state=0).fit(X)
+    >>> [ax.get_title() for ax in plot_approximations(X, model.partition(X))]
+    ['lower approximations: surely', 'upper approximations: possibly']
+    """
+    rows = check_finite_matrix("X", X, (None, None))
+    check_same_length("X", rows, "partition", partition)
+    axes = axes_row_or_new(axes, 2)
+    plane = view_of(rows, partition, view, feature_names)
+    points, rough = plane.points(rows), partition.rough(by)
+    titles = ("lower approximations: surely", "upper approximations: possibly")
+    for ax, members, title in zip(axes, rough, titles, strict=True):
+        _scatter_members(ax, points, members)
+        draw_hulls(ax, points, members)
+        if means is not None:
+            _draw_centres(ax, plane.points(means))
+        ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1], title=title)
+    return axes
+
+
+def draw_hulls(ax: Any, points: FloatArray, members: BoolArray) -> None:
+    """Outline each cluster's rows; two rows or rows on a line get a line."""
+    for colour, column in zip(cluster_colours(members.shape[1]), members.T, strict=True):
+        outline = hull(points[column])
+        if len(outline):
+            ax.fill(*outline.T, facecolor=(*colour, 0.10), edgecolor=(*colour, 0.9), linewidth=1.4, zorder=1.5)
+
+
+def hull(points: FloatArray) -> FloatArray:
+    """Corners of the convex hull, (n, 2); of points on a line its two ends."""
+    if len(points) == 0:
+        return points
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])
+    except (QhullError, ValueError):
+        spread = points - points.mean(axis=0)
+        along = spread @ np.linalg.svd(spread, full_matrices=False)[2][0]
+        return np.asarray(points[[along.argmin(), along.argmax()]])
+
+
+def _points(
+    rows: FloatArray, partition: CredalPartition, view: Any, feature_names: Sequence[str] | None
+) -> tuple[FloatArray, View | None]:
+    if rows.shape[1] == 1:
+        return np.column_stack([rows[:, 0], partition.nonspecificity()]), None
+    plane = view_of(rows, partition, view, feature_names)
+    return plane.points(rows), plane
+
+
+def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> None:
+    focal, chosen = partition.focal_sets, partition.sets()
+    heaviest = partition.mass.max(axis=1)
+    area = marker_area(len(points))
+    # Sets of several clusters are few and what the plot is about: they come on top and a little larger.
+    for j in sorted(np.unique(chosen), key=lambda j: focal.cardinalities[j]):
+        at = np.flatnonzero(chosen == j)
+        fade = 0.75 * (1.0 - heaviest[at, None])
+        colours = set_colours(focal)[j] * (1.0 - fade) + fade
+        is_meta = focal.cardinalities[j] != 1
+        edges: dict[str, Any] = {"linewidths": 0}
+        if focal.cardinalities[j] == 0:  # a cross has no face
+            edges = {"linewidths": 1.0}
+        elif is_meta and area > 4:
+            edges = {"linewidths": 0.4, "edgecolors": "#333333"}
+        ax.scatter(
+            *points[at].T,
+            s=area * (1.3 if is_meta else 1.0),
+            c=colours,
+            marker=set_markers(focal)[j],
+            label=f"{focal.labels[j]}  {len(at)}",
+            rasterized=len(points) > 5000,
+            zorder=2.2 if is_meta else 2.0,
+            **edges,
+        )
+
+
+def _scatter_members(ax: Any, points: FloatArray, members: BoolArray) -> None:
+    area = marker_area(len(points))
+    counts = members.sum(axis=1)
+    shares = members / np.maximum(counts, 1)[:, None]
+    colours = shares @ cluster_colours(members.shape[1])
+    many = {"linewidths": 0, "rasterized": len(points) > 5000}
+    outside = counts == 0
+    ax.scatter(*points[outside].T, s=area * 0.5, c="#d8d8d8", zorder=1.2, **many)
+    for several, marker, zorder in ((False, "o", 2.0), (True, "^", 2.2)):
+        at = ~outside & ((counts > 1) == several)
+        ax.scatter(*points[at].T, s=area * (1.3 if several else 1), c=colours[at], marker=marker, zorder=zorder, **many)
+
+
+def _draw_centres(ax: Any, centres: FloatArray) -> None:
+    for k, (colour, at) in enumerate(zip(cluster_colours(len(centres)), centres, strict=True)):
+        # White under black under colour: a centre must stand out of its own cluster's points.
+        for size, face in ((17, "white"), (14, "black"), (10.5, colour)):
+            ax.plot(*at, marker="X", markersize=size, color=face, markeredgewidth=0, zorder=4)
+        ax.annotate(
+            str(k + 1),
+            at,
+            xytext=(9, 8),
+            textcoords="offset points",
+            fontsize=10,
+            fontweight="bold",
+            zorder=4,
+            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+        )
+
+
+def _draw_ellipses(ax: Any, centres: FloatArray, covariances: FloatArray) -> None:
+    angles = np.linspace(0.0, 2.0 * np.pi, 121)
+    circle = ELLIPSE_RADIUS * np.stack([np.cos(angles), np.sin(angles)])
+    each = np.broadcast_to(covariances, (len(centres), 2, 2))
+    for colour, centre, covariance in zip(cluster_colours(len(centres)), centres, each, strict=True):
+        values, vectors = np.linalg.eigh(covariance)
+        curve = centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
+        ax.plot(*curve, color=colour, linewidth=1.6, zorder=3)
+
+
+def _legend(ax: Any) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    counts = [int(label.rsplit(maxsplit=1)[1]) for label in labels]
+    shown = np.sort(np.argsort(counts)[::-1][:MOST_LEGEND])
+    title = "heaviest set, rows" if len(shown) == len(labels) else f"{len(shown)} of {len(labels)} sets, rows"
+    legend = ax.legend(
+        [handles[i] for i in shown],
+        [labels[i] for i in shown],
+        title=title,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        scatterpoints=1,
+    )
+    for i, handle in zip(shown, legend.legend_handles, strict=True):
+        handle.set_sizes([36])
+        colours = handles[i].get_facecolor()
+        # The handle takes the first row's colour, which may be a faded one: show the strongest.
+        handle.set_facecolor(colours[np.argmin(colours[:, :3].sum(axis=1))] if len(colours) else NEUTRAL)

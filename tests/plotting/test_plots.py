@@ -1,0 +1,271 @@
+"""Every plot draws on the Axes it is given, returns it, and holds what it is about."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from egmm import CredalPartition, FocalSets
+from egmm.plotting import (
+    plot_approximations,
+    plot_calibration,
+    plot_criterion,
+    plot_critical_difference,
+    plot_density,
+    plot_history,
+    plot_masses,
+    plot_model_grid,
+    plot_pairs,
+    plot_partition,
+)
+from egmm.plotting.partition import hull
+from egmm.plotting.style import PALETTE, cluster_colours, marker_area, set_colours, set_markers
+
+X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [5.0, 0.0], [6.0, 0.0], [5.0, 1.0], [3.0, 0.5]])
+MASS = np.array([[1, 0, 0]] * 3 + [[0, 1, 0]] * 3 + [[0.1, 0.1, 0.8]], dtype=float)
+PARTITION = CredalPartition(MASS, FocalSets.full(2))
+MEANS = np.array([[0.3, 0.3], [5.3, 0.3]])
+COVARIANCE = np.array([[2.0, 0.0], [0.0, 0.5]])
+
+ON_ONE_AXES = {
+    "partition": lambda ax: plot_partition(X, PARTITION, means=MEANS, covariances=COVARIANCE, hulls="upper", ax=ax),
+    "masses": lambda ax: plot_masses(PARTITION, ax=ax),
+    "density": lambda ax: plot_density([0.5, 0.5], MEANS, COVARIANCE, ax=ax),
+    "history": lambda ax: plot_history([-5.0, -3.0], ax=ax),
+    "ranks": lambda ax: plot_critical_difference(["a", "b"], [1.2, 1.8], 0.4, ax=ax),
+    "criterion": lambda ax: plot_criterion([2, 3], {"EEE": [-1.0, -2.0]}, best=(2, "EEE"), ax=ax),
+    "grid": lambda ax: plot_model_grid([2, 3], {"EEE": [-1.0, np.nan]}, best=(2, "EEE"), ax=ax),
+    "calibration": lambda ax: plot_calibration(PARTITION, [0, 0, 0, 1, 1, 1, 1], ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", ON_ONE_AXES.values(), ids=ON_ONE_AXES)
+def test_plots_draw_on_the_given_axes_and_open_no_figure(draw: Any) -> None:
+    _, ax = plt.subplots()
+    figures = plt.get_fignums()
+    assert draw(ax) is ax
+    assert ax.has_data()
+    assert plt.get_fignums() == figures
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("draw", ON_ONE_AXES.values(), ids=ON_ONE_AXES)
+def test_plots_make_a_figure_where_none_is_given(draw: Any) -> None:
+    assert draw(None).has_data()
+    assert len(plt.get_fignums()) == 1
+
+
+def offsets(ax: Any) -> dict[str, Any]:
+    """Positions of the scattered rows by the set in their legend entry."""
+    return {scatter.get_label().split()[0]: scatter.get_offsets() for scatter in ax.collections}
+
+
+def test_partition_scatters_each_row_once_with_its_set() -> None:
+    ax = plot_partition(X, PARTITION)
+    drawn = offsets(ax)
+    np.testing.assert_array_equal(drawn["{1}"], X[:3])
+    np.testing.assert_array_equal(drawn["{2}"], X[3:6])
+    np.testing.assert_array_equal(drawn["{1,2}"], X[6:])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["{1}  3", "{2}  3", "{1,2}  1"]
+
+
+def test_a_row_fades_as_its_largest_mass_falls() -> None:
+    partition = CredalPartition([[1, 0, 0], [0.5, 0.3, 0.2]], FocalSets.full(2))
+    colours = plot_partition(X[:2], partition).collections[0].get_facecolor()[:, :3]
+    np.testing.assert_allclose(colours[0], to_rgb(PALETTE[0]))
+    np.testing.assert_allclose(colours[1], 0.625 * np.array(to_rgb(PALETTE[0])) + 0.375)
+
+
+def test_ellipses_are_two_standard_deviations_wide() -> None:
+    ax = plot_partition(X, PARTITION, means=MEANS, covariances=COVARIANCE, legend=False)
+    curves = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) > 50]
+    assert len(curves) == 2
+    for curve, mean in zip(curves, MEANS, strict=True):
+        distance = np.sqrt(np.sum((curve - mean) @ np.linalg.inv(COVARIANCE) * (curve - mean), axis=1))
+        np.testing.assert_allclose(distance, 2.0)
+
+
+def test_each_cluster_may_have_its_own_covariance() -> None:
+    ax = plot_partition(X, PARTITION, means=MEANS, covariances=np.stack([COVARIANCE, 4 * COVARIANCE]), legend=False)
+    first, second = (line.get_xydata() for line in ax.lines if len(line.get_xydata()) > 50)
+    np.testing.assert_allclose(np.ptp(second, axis=0), 2.0 * np.ptp(first, axis=0))
+
+
+def test_one_feature_is_drawn_against_nonspecificity() -> None:
+    ax = plot_partition(X[:, :1], PARTITION, feature_names=["dose"], means=MEANS[:, :1])
+    assert ax.get_xlabel() == "dose"
+    np.testing.assert_allclose(offsets(ax)["{1,2}"], [[3.0, 0.8]])
+
+
+def test_a_hundred_thousand_rows_are_drawn_in_seconds_as_an_image(rng: np.random.Generator) -> None:
+    labels = rng.integers(3, size=100_000)
+    rows = rng.normal(size=(100_000, 2)) + 5.0 * labels[:, None]
+    ax = plot_partition(rows, CredalPartition.from_labels(labels))
+    assert all(scatter.get_rasterized() for scatter in ax.collections)
+    assert sum(len(scatter.get_offsets()) for scatter in ax.collections) == 100_000
+    assert ax.collections[0].get_sizes()[0] < 1.0
+    ax.figure.canvas.draw()
+
+
+def test_a_legend_of_many_sets_names_the_largest(rng: np.random.Generator) -> None:
+    focal = FocalSets.full(6)
+    partition = CredalPartition(np.eye(len(focal))[np.r_[np.arange(63), np.full(5, 17)]], focal)
+    legend = plot_partition(rng.normal(size=(68, 2)), partition).get_legend()
+    assert legend.get_title().get_text() == "14 of 63 sets, rows"
+    assert f"{focal.labels[17]}  6" in [text.get_text() for text in legend.get_texts()]
+
+
+def test_rows_of_the_empty_set_are_grey_crosses() -> None:
+    ax = plot_partition(X[:2], CredalPartition.from_labels([0, -1], 1))
+    assert set(offsets(ax)) == {"{1}", "∅"}
+
+
+def test_partition_and_rows_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="X and partition must have equally many rows, got 2 and 7"):
+        plot_partition(X[:2], PARTITION)
+
+
+def test_unknown_hulls_are_named() -> None:
+    with pytest.raises(ValueError, match="hulls must be one of 'lower', 'upper'; got 'middle'"):
+        plot_partition(X, PARTITION, hulls="middle")
+
+
+def test_formulas_in_names_stay_text() -> None:
+    ax = plot_partition(X, PARTITION, feature_names=["$\\alpha$ price", "b" * 90])
+    ax.figure.canvas.draw()
+    assert ax.get_xlabel() == "\\$\\alpha\\$ price"
+    assert len(ax.get_ylabel()) == 40
+
+
+def test_lower_panel_leaves_ambiguous_rows_out_and_upper_shows_them_in_both() -> None:
+    lower, upper = plot_approximations(X, PARTITION, means=MEANS)
+    corners = [{tuple(corner) for corner in patch.get_xy()} for ax in (lower, upper) for patch in ax.patches]
+    ambiguous = tuple(X[6])
+    assert [ambiguous in hull for hull in corners] == [False, False, True, True]
+
+
+def test_approximations_by_dominance_differ_from_those_by_mass() -> None:
+    partition = CredalPartition([[0.4, 0.35, 0.25], [1, 0, 0]], FocalSets.full(2))
+    for by, expected in (("mass", 2), ("dominance", 1)):
+        lower, _ = plot_approximations(X[:2], partition, by=by)
+        assert sum(len(scatter.get_offsets()) for scatter in lower.collections[1:]) == expected
+
+
+def test_two_axes_are_needed_for_two_panels() -> None:
+    with pytest.raises(ValueError, match="axes must be 2 Axes, got 1"):
+        plot_approximations(X, PARTITION, axes=[plt.subplots()[1]])
+
+
+def test_hulls_of_points_on_a_line_and_of_none() -> None:
+    line = np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 1.0]])
+    assert {tuple(corner) for corner in hull(line)} == {(0.0, 0.0), (2.0, 2.0)}
+    assert len(hull(np.empty((0, 2)))) == 0
+    assert len(hull(np.zeros((1, 2)))) == 2
+
+
+def test_bars_of_an_object_are_its_masses() -> None:
+    ax = plot_masses(PARTITION)
+    bars = [[bar.get_height() for bar in container] for container in ax.containers]
+    np.testing.assert_allclose(np.array(bars).T, MASS, atol=1e-15)
+    top = [bar.get_y() + bar.get_height() for bar in ax.containers[-1]]
+    np.testing.assert_allclose(top, 1.0)
+    assert [label.get_text() for label in ax.get_xticklabels()] == [str(i) for i in range(1, 8)]
+
+
+def test_bars_of_chosen_rows_with_names() -> None:
+    ax = plot_masses(PARTITION, [6, 0], names=["edge", "core"])
+    assert [bar.get_height() for bar in ax.containers[2]] == [0.8, 0.0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["edge", "core"]
+
+
+def test_of_many_objects_the_most_ambiguous_are_drawn(rng: np.random.Generator) -> None:
+    partition = CredalPartition(rng.dirichlet(np.ones(3), size=500), FocalSets.full(2))
+    ax = plot_masses(partition)
+    shown = [bar.get_height() for bar in ax.containers[2]]
+    np.testing.assert_allclose(shown, np.sort(partition.mass[:, 2])[::-1][:60])
+    assert ax.get_xlabel() == "60 objects of 500, most ambiguous first"
+
+
+@pytest.mark.parametrize("rows", [[7], [-1], [], [0.5]])
+def test_bars_need_rows_that_are_there(rows: list[float]) -> None:
+    with pytest.raises(ValueError, match="rows must be numbers from 0 to 6, at least one"):
+        plot_masses(PARTITION, rows)
+
+
+def test_bars_need_as_many_names_as_objects() -> None:
+    with pytest.raises(ValueError, match="names must have 7 entries, one per object drawn; got 1"):
+        plot_masses(PARTITION, names=["a"])
+
+
+def test_contours_of_one_gaussian_hold_their_share_of_it() -> None:
+    ax = plot_density([1.0], [[0.0, 0.0]], COVARIANCE)
+    paths = [path.vertices for path in ax.collections[0].get_paths() if len(path.vertices)]
+    distances = sorted(np.mean(np.sum(path**2 / np.diag(COVARIANCE), axis=1)) for path in paths)
+    # P(chi2 with 2 degrees <= r2) = 1 - exp(-r2 / 2).
+    np.testing.assert_allclose(1 - np.exp(-np.array(distances) / 2), [0.1, 0.3, 0.5, 0.7, 0.9, 0.99], atol=0.01)
+
+
+def test_history_title_says_whether_it_converged() -> None:
+    assert plot_history([-3.0, -2.0], converged=False).get_title() == "not converged in 1 step"
+    np.testing.assert_array_equal(plot_history([-3.0, -2.0]).lines[0].get_ydata(), [-3.0, -2.0])
+
+
+def test_critical_difference_band_is_around_the_control() -> None:
+    ax = plot_critical_difference(["A", "B", "C", "D"], [2.5, 1.0, 3.0, 3.5], 1.2, control="A")
+    band = ax.collections[0].get_paths()[0].vertices
+    np.testing.assert_allclose([band[:, 0].min(), band[:, 0].max()], [1.3, 3.7])
+    with pytest.raises(ValueError, match="control must be one of 'A', 'B'; got 'Z'"):
+        plot_critical_difference(["A", "B"], [1.0, 2.0], 1.0, control="Z")
+
+
+def test_bars_join_algorithms_that_do_not_differ() -> None:
+    ax = plot_critical_difference(["A", "B", "C", "D"], [1.0, 1.5, 2.3, 4.0], 1.0)
+    joined = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 4]
+    np.testing.assert_allclose(joined, [[0.95, 1.55], [1.45, 2.35]])
+
+
+def test_grid_frames_the_best_and_writes_every_value() -> None:
+    values = {"EEE": [-10.0, -5.0], "EII": [-7.0, np.nan]}
+    ax = plot_model_grid([2, 3], values, best=(3, "EEE"))
+    assert sorted(text.get_text() for text in ax.texts) == ["-10.0", "-5.0", "-7.0", "failed"]
+    frame = ax.lines[0].get_xydata()
+    np.testing.assert_allclose(frame.mean(axis=0), [0.906, -0.094], atol=1e-9)
+
+
+def test_pairs_have_a_panel_per_pair_of_features(rng: np.random.Generator) -> None:
+    labels = np.arange(90) % 3
+    rows = rng.normal(size=(90, 8)) + labels[:, None]
+    axes = plot_pairs(rows, CredalPartition.from_labels(labels), feature_names=list("abcdefgh"))
+    assert axes.shape == (6, 6)
+    np.testing.assert_array_equal(axes[4, 1].collections[0].get_offsets(), rows[labels == 0][:, [1, 4]])
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == list("abcdef")
+    assert plot_pairs(rows, CredalPartition.from_labels(labels), features=[7, 2]).shape == (2, 2)
+    with pytest.raises(ValueError, match="features must be an integer from 0 to 7, got 8"):
+        plot_pairs(rows, CredalPartition.from_labels(labels), features=[8])
+
+
+def test_calibration_of_certain_and_right_clusters_is_perfect() -> None:
+    ax = plot_calibration(CredalPartition.from_labels([0, 1, 1, 0]), ["b", "a", "a", "b"])
+    dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
+    assert dots == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_colours_of_many_clusters_differ() -> None:
+    colours = cluster_colours(20)
+    assert len({tuple(colour) for colour in colours.round(3)}) == 20
+    assert colours.min() >= 0
+    assert colours.max() <= 1
+
+
+def test_a_set_has_the_mean_colour_of_its_clusters_and_its_own_marker() -> None:
+    focal = FocalSets.full(3)
+    np.testing.assert_allclose(set_colours(focal)[focal.index_of({0, 2})], cluster_colours(3)[[0, 2]].mean(axis=0))
+    metas = [marker for marker, size in zip(set_markers(focal), focal.cardinalities, strict=True) if size > 1]
+    assert len(set(metas)) == len(metas)
+
+
+def test_markers_shrink_with_the_number_of_rows() -> None:
+    areas = [marker_area(n) for n in (1, 50, 400, 401, 1000, 10_000, 100_000)]
+    assert areas == sorted(areas, reverse=True)
