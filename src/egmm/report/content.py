@@ -1,0 +1,208 @@
+"""Everything the page shows, as plain data: a sample of rows to draw, and exact numbers of all rows."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.belief.partition import CredalPartition
+from egmm.plotting.style import cluster_colours
+from egmm.plotting.view import view_of
+
+MOST_ROWS = 20_000
+"""Rows drawn; a canvas redraws so many while a slider moves."""
+
+MOST_BYTES = 3_000_000
+"""Size of the rows drawn, before encoding."""
+
+MOST_LISTED = 200
+"""Most ambiguous rows and outliers listed, each."""
+
+LEVELS = 100
+"""Steps of the ambiguity slider."""
+
+HIDDEN_PARAMETERS = ("verbose", "n_jobs", "warm_start", "checkpoint")
+"""Parameters that say how a fit was run, not what was fitted."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Rows as the page shows them, in the units of the file.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Values.
+    means : ndarray of shape (n_clusters, n_features)
+        Cluster means.
+    covariances : ndarray of shape (1 or n_clusters, n_features, n_features)
+        Cluster covariances.
+    names : list of str
+        Names of the features.
+    """
+
+    X: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+    names: list[str]
+
+
+def content(
+    shown: Shown, model: Any, partition: CredalPartition, outliers: BoolArray, selection: Any = None
+) -> dict[str, Any]:
+    """Collect the page's data: everything in it is text, a number or a list of them."""
+    ambiguity = 1.0 - partition.pignistic().max(axis=1)
+    listed = _listed(ambiguity, outliers)
+    drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
+    return {
+        "columns": shown.names,
+        "axes": _axes(shown, partition),
+        "nRows": len(partition),
+        "rows": _encode(drawn.astype(np.uint32)),
+        "values": _encode(shown.X[drawn].T.astype(np.float32)),
+        "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
+        "outliers": _encode(outliers[drawn].astype(np.uint8)),
+        "sets": _sets(model, partition),
+        "colours": [_hex(colour) for colour in cluster_colours(partition.n_clusters)],
+        "means": _rounded(shown.means),
+        "covariances": _rounded(shown.covariances),
+        "ambiguousRows": _counts_above(ambiguity, partition.n_clusters),
+        "objects": _objects(listed, drawn, ambiguity, outliers, partition),
+        "history": _rounded(_thinned(model.log_likelihood_history_)),
+        "historySteps": _thinned(np.arange(len(model.log_likelihood_history_))).tolist(),
+        "selection": None if selection is None else _selection(selection),
+        "parameters": _parameters(model),
+    }
+
+
+def _listed(ambiguity: FloatArray, outliers: BoolArray) -> IntArray:
+    """Rows in the table: the most ambiguous ones, then outliers not among them."""
+    most = np.argsort(-ambiguity, kind="stable")[:MOST_LISTED]
+    far = np.flatnonzero(outliers)
+    return np.concatenate([most, np.setdiff1d(far, most)[:MOST_LISTED]])
+
+
+def _sample(n_rows: int, listed: IntArray, bytes_per_row: int) -> IntArray:
+    """Rows to draw, ascending: all, or a random sample with every listed row in it."""
+    most = max(len(listed), min(MOST_ROWS, MOST_BYTES // bytes_per_row))
+    if n_rows <= most:
+        return np.arange(n_rows)
+    others = np.setdiff1d(np.arange(n_rows), listed)
+    chosen = np.random.default_rng(0).choice(others, size=most - len(listed), replace=False)
+    return np.sort(np.concatenate([listed, chosen]))
+
+
+def _axes(shown: Shown, partition: CredalPartition) -> list[dict[str, Any]]:
+    """Features as axes, and projections where there are more than two."""
+    n_features = len(shown.names)
+    identity = np.eye(n_features)
+    axes = [{"name": name, "d": identity[k].tolist(), "o": 0.0} for k, name in enumerate(shown.names)]
+    if n_features > 2:
+        for kind in ("discriminant", "pca"):
+            view = view_of(shown.X, partition, kind)
+            for direction, label in zip(view.directions.T, view.labels, strict=True):
+                axes.append({"name": label, "d": _rounded(direction), "o": float(view.origin @ direction)})
+    return axes
+
+
+def _sets(model: Any, partition: CredalPartition) -> list[dict[str, Any]]:
+    focal = partition.focal_sets
+    rows = np.bincount(partition.sets(), minlength=len(focal))
+    mean = partition.mass.mean(axis=0)
+    return [
+        {
+            "label": focal.labels[j],
+            "members": [int(k) for k in sorted(members)],
+            "rows": int(rows[j]),
+            "mass": float(mean[j]),
+            "weight": float(model.weights_[j]),
+        }
+        for j, members in enumerate(focal)
+    ]
+
+
+def _counts_above(ambiguity: FloatArray, n_clusters: int) -> list[int]:
+    """How many of all rows have at least the ambiguity of each slider step; the last step is the largest possible."""
+    largest = 1.0 - 1.0 / n_clusters
+    thresholds = np.linspace(0.0, largest, LEVELS + 1)
+    # Rows exactly on a step count: half and half is as ambiguous as two clusters can be.
+    return [int(count) for count in len(ambiguity) - np.searchsorted(np.sort(ambiguity) + 1e-9, thresholds)]
+
+
+def _objects(
+    listed: IntArray, drawn: IntArray, ambiguity: FloatArray, outliers: BoolArray, partition: CredalPartition
+) -> list[dict[str, Any]]:
+    some = partition[listed]
+    labels, chosen, bits = some.labels(), some.sets(), some.nonspecificity()
+    return [
+        {
+            "row": int(row),
+            "at": int(at),
+            "set": partition.focal_sets.labels[chosen[i]],
+            "cluster": int(labels[i]) + 1,
+            "ambiguity": round(float(ambiguity[row]), 4),
+            "bits": round(float(bits[i]), 4),
+            "outlier": bool(outliers[row]),
+        }
+        for i, (row, at) in enumerate(zip(listed, np.searchsorted(drawn, listed), strict=True))
+    ]
+
+
+def _selection(selection: Any) -> dict[str, Any]:
+    table = selection.table()
+    counts = sorted({record["n_clusters"] for record in table})
+    lines: dict[str, list[float | None]] = {}
+    for record in table:
+        line = lines.setdefault(record["covariance"], [None] * len(counts))
+        value = record[selection.criterion]
+        line[counts.index(record["n_clusters"])] = float(value) if np.isfinite(value) else None
+    return {
+        "criterion": selection.criterion.upper(),
+        "higher": selection.criterion == "ebic",
+        "counts": counts,
+        "lines": [{"name": name, "values": values} for name, values in lines.items()],
+        "best": [selection.n_clusters, selection.covariance],
+    }
+
+
+def _parameters(model: Any) -> list[list[str]]:
+    given = {name: value for name, value in model.get_params(deep=False).items() if name not in HIDDEN_PARAMETERS}
+    given |= {"focal_sets": ", ".join(model.focal_sets_.labels[:40]) + (" …" if len(model.focal_sets_) > 40 else "")}
+    found = {
+        "log-likelihood": f"{model.log_likelihood_:.4f}",
+        "EBIC (higher is better)": f"{model.ebic_:.4f}",
+        "free parameters": str(model.n_parameters_),
+        "steps": f"{model.n_iter_} ({'converged' if model.converged_ else 'not converged'})",
+    }
+    texts = {name: _short(value) for name, value in given.items()}
+    return [[name, text] for name, text in (found | texts).items()]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    return str(value)
+
+
+def _thinned(values: Any, most: int = 500) -> Any:
+    """At most so many values of a long series, first and last among them."""
+    series = np.asarray(values)
+    return series if len(series) <= most else series[np.unique(np.linspace(0, len(series) - 1, most).astype(int))]
+
+
+def _rounded(values: Any) -> Any:
+    """Seven digits, as many as single precision has: a page needs no more."""
+    array = np.asarray(values, dtype=np.float64)
+    return np.array([float(f"{value:.7g}") for value in array.ravel()]).reshape(array.shape).tolist()
+
+
+def _encode(array: Any) -> str:
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    return base64.b64encode(little.tobytes()).decode("ascii")
+
+
+def _hex(colour: Sequence[float]) -> str:
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)

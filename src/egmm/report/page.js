@@ -1,0 +1,596 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function bytes(text) {
+    const raw = atob(text), out = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
+    return out.buffer;
+  }
+
+  // Every text from the data enters the page through here, as text and never as markup.
+  function element(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "text") node.textContent = value;
+      else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else node.setAttribute(name, value);
+    }
+    node.append(...children);
+    return node;
+  }
+
+  const number = (value, digits = 4) => {
+    if (!Number.isFinite(value)) return "–";
+    const size = Math.abs(value);
+    return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(2) : String(+value.toPrecision(digits));
+  };
+  const spaced = (count) => String(count).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+
+  // Rows ------------------------------------------------------------------------------------------------------------
+  const rows = new Uint32Array(bytes(data.rows));
+  const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
+  const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
+  const isOutlier = new Uint8Array(bytes(data.outliers));
+  const value = (column, i) => values[column * n + i];
+  const mass = (j, i) => masses[j * n + i] / 65535;
+  const members = data.sets.map((set) => set.members);
+
+  const heaviest = new Uint16Array(n), topMass = new Float32Array(n), ambiguity = new Float32Array(n);
+  const byMass = [], byDominance = [];
+  for (let i = 0; i < n; i++) {
+    const belief = new Float64Array(C), plausibility = new Float64Array(C), pignistic = new Float64Array(C);
+    let best = 0;
+    for (let j = 0; j < M; j++) {
+      const m = mass(j, i);
+      // Ties go to the smaller set, as in the package.
+      if (m > mass(best, i) || (m === mass(best, i) && members[j].length < members[best].length)) best = j;
+      if (members[j].length === 1) belief[members[j][0]] += m;
+      for (const k of members[j]) { plausibility[k] += m; pignistic[k] += m / members[j].length; }
+    }
+    heaviest[i] = best;
+    topMass[i] = mass(best, i);
+    ambiguity[i] = 1 - Math.max(...pignistic);
+    byMass.push(members[best]);
+    const most = Math.max(...belief);
+    byDominance.push([...plausibility.keys()].filter((k) => plausibility[k] >= most - 3e-5));
+  }
+
+  // Colours ---------------------------------------------------------------------------------------------------------
+  const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const isDark = () => {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  // Black would vanish on a dark page.
+  const clusterColour = (k) => (isDark() && data.colours[k] === "#000000" ? "#ffffff" : data.colours[k]);
+  function setColour(j) {
+    if (!members[j].length) return "#8a8a8a";
+    const mixed = [0, 1, 2].map((c) => members[j].reduce((sum, k) => sum + channels(clusterColour(k))[c], 0) / members[j].length);
+    return `rgb(${mixed.map(Math.round).join(",")})`;
+  }
+  const swatch = (j) => {
+    const node = element("span", { class: members[j].length > 1 ? "swatch meta" : "swatch", "aria-hidden": "true" });
+    node.style.background = setColour(j);
+    return node;
+  };
+
+  // State -----------------------------------------------------------------------------------------------------------
+  const state = { x: 0, y: 0, threshold: 0, lower: false, upper: false, rule: "mass", ellipses: true, outliers: true,
+                  hidden: new Set(), chosen: -1, box: null };
+  const largestAmbiguity = 1 - 1 / C;
+  const projections = data.axes.length > D;
+  data.axes.push({ name: "ambiguity", d: null });
+  state.x = projections ? D : 0;
+  state.y = projections ? D + 1 : 1;
+
+  const coordinates = new Map();
+  function positions(axis) {
+    if (data.axes[axis].d === null) return ambiguity;
+    if (coordinates.has(axis)) return coordinates.get(axis);
+    const { d, o } = data.axes[axis], out = new Float64Array(n);
+    for (let column = 0; column < D; column++) {
+      if (d[column] !== 0) for (let i = 0; i < n; i++) out[i] += d[column] * value(column, i);
+    }
+    for (let i = 0; i < n; i++) out[i] -= o;
+    coordinates.set(axis, out);
+    return out;
+  }
+  const along = (axis, point) => data.axes[axis].d === null ? 0 : data.axes[axis].d.reduce((sum, part, k) => sum + part * point[k], -data.axes[axis].o);
+  function spread(a, b, covariance) {
+    const u = data.axes[a].d, v = data.axes[b].d;
+    let sum = 0;
+    for (let p = 0; p < D; p++) if (u[p] !== 0) for (let q = 0; q < D; q++) if (v[q] !== 0) sum += u[p] * covariance[p][q] * v[q];
+    return sum;
+  }
+
+  // Scatter ---------------------------------------------------------------------------------------------------------
+  const canvas = $("scatter"), context = canvas.getContext("2d");
+  const margin = { left: 54, right: 12, top: 12, bottom: 42 };
+  let width = 0, height = 0, screenX = new Float32Array(n), screenY = new Float32Array(n), order = [];
+
+  function extent(list) {
+    let low = Infinity, high = -Infinity;
+    for (const item of list) { if (item < low) low = item; if (item > high) high = item; }
+    const pad = (high - low || 1) * 0.05;
+    return [low - pad, high + pad];
+  }
+  const withCentres = (axis) => [...positions(axis), ...data.means.map((mean) => along(axis, mean))];
+  function fitBox() {
+    const [x0, x1] = extent(withCentres(state.x)), [y0, y1] = extent(withCentres(state.y));
+    state.box = { x0, x1, y0, y1 };
+  }
+  const toX = (v) => margin.left + ((v - state.box.x0) / (state.box.x1 - state.box.x0)) * (width - margin.left - margin.right);
+  const toY = (v) => height - margin.bottom - ((v - state.box.y0) / (state.box.y1 - state.box.y0)) * (height - margin.top - margin.bottom);
+
+  function ticks(low, high, most) {
+    const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw);
+    const out = [];
+    for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) out.push(Math.abs(t) < step * 1e-9 ? 0 : t);
+    return out;
+  }
+
+  function drawAxes() {
+    context.font = "12px system-ui, sans-serif";
+    context.strokeStyle = css("--line");
+    context.fillStyle = css("--soft");
+    context.lineWidth = 1;
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    for (const t of ticks(state.box.x0, state.box.x1, Math.max(3, width / 75))) {
+      line([[toX(t), margin.top], [toX(t), height - margin.bottom]]);
+      context.fillText(number(t), toX(t), height - margin.bottom + 6);
+    }
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const t of ticks(state.box.y0, state.box.y1, Math.max(3, height / 80))) {
+      line([[margin.left, toY(t)], [width - margin.right, toY(t)]]);
+      context.fillText(number(t), margin.left - 6, toY(t));
+    }
+    context.fillStyle = css("--ink");
+    context.textAlign = "center";
+    context.fillText(short(data.axes[state.x].name), (margin.left + width - margin.right) / 2, height - 10);
+    context.save();
+    context.translate(11, (height - margin.bottom) / 2);
+    context.rotate(-Math.PI / 2);
+    context.fillText(short(data.axes[state.y].name), 0, 0);
+    context.restore();
+  }
+  const short = (text, most = 48) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+
+  function line(points, closed = false) {
+    context.beginPath();
+    points.forEach(([x, y], at) => (at ? context.lineTo(x, y) : context.moveTo(x, y)));
+    if (closed) context.closePath();
+    context.stroke();
+  }
+
+  function mark(x, y, size, isMeta) {
+    context.beginPath();
+    if (isMeta) {
+      context.moveTo(x, y - 1.35 * size);
+      context.lineTo(x + 1.25 * size, y + size);
+      context.lineTo(x - 1.25 * size, y + size);
+      context.closePath();
+    } else context.arc(x, y, size, 0, 2 * Math.PI);
+    context.fill();
+  }
+
+  function drawRows() {
+    const px = positions(state.x), py = positions(state.y);
+    const limit = (state.threshold / 100) * largestAmbiguity - 2e-5;
+    const size = n > 8000 ? 1.3 : n > 2000 ? 2 : n > 300 ? 3 : 4.5;
+    for (let i = 0; i < n; i++) { screenX[i] = toX(px[i]); screenY[i] = toY(py[i]); }
+    const colours = data.sets.map((_, j) => setColour(j));
+    const paint = (i, colour, alpha, scale) => {
+      context.globalAlpha = alpha;
+      context.fillStyle = colour;
+      const isMeta = members[heaviest[i]].length > 1;
+      if (size < 1.5 && !isMeta) context.fillRect(screenX[i] - size, screenY[i] - size, 2 * size, 2 * size);
+      else mark(screenX[i], screenY[i], size * scale, isMeta);
+    };
+    const faded = css("--faded");
+    let drawn = 0;
+    for (const i of order) {
+      if (state.hidden.has(heaviest[i])) continue;
+      if (ambiguity[i] < limit) paint(i, faded, 0.35, 0.7);
+      else { paint(i, colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
+    }
+    context.globalAlpha = 1;
+    if (state.outliers) {
+      context.strokeStyle = css("--ink");
+      context.lineWidth = 1.2;
+      for (let i = 0; i < n; i++) {
+        if (!isOutlier[i] || state.hidden.has(heaviest[i])) continue;
+        context.beginPath();
+        context.arc(screenX[i], screenY[i], size + 4, 0, 2 * Math.PI);
+        context.stroke();
+      }
+    }
+    canvas.dataset.drawn = drawn;
+  }
+
+  function hull(points) {
+    const sorted = points.slice().sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    const half = (list) => {
+      const out = [];
+      for (const p of list) {
+        while (out.length > 1) {
+          const [a, b] = [out[out.length - 2], out[out.length - 1]];
+          if ((b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) > 0) break;
+          out.pop();
+        }
+        out.push(p);
+      }
+      return out.slice(0, -1);
+    };
+    return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.slice().reverse())];
+  }
+
+  function drawHulls(isUpper) {
+    const chosen = state.rule === "mass" ? byMass : byDominance;
+    for (let k = 0; k < C; k++) {
+      const points = [];
+      for (let i = 0; i < n; i++) {
+        if (chosen[i].includes(k) && (isUpper || chosen[i].length === 1)) points.push([screenX[i], screenY[i]]);
+      }
+      if (!points.length) continue;
+      context.strokeStyle = clusterColour(k);
+      context.lineWidth = 2;
+      context.setLineDash(isUpper ? [7, 5] : []);
+      const outline = hull(points);
+      line(outline, true);
+      context.globalAlpha = 0.06;
+      context.fillStyle = clusterColour(k);
+      context.fill();
+      context.globalAlpha = 1;
+      context.setLineDash([]);
+    }
+  }
+
+  function drawClusters() {
+    for (let k = 0; k < C; k++) {
+      const covariance = data.covariances[data.covariances.length > 1 ? k : 0];
+      const cx = along(state.x, data.means[k]), cy = along(state.y, data.means[k]);
+      if (state.ellipses && data.axes[state.x].d !== null && data.axes[state.y].d !== null && state.x !== state.y) {
+        const a = spread(state.x, state.x, covariance), b = spread(state.x, state.y, covariance), c = spread(state.y, state.y, covariance);
+        const root = Math.sqrt(Math.max(a, 1e-300)), down = b / root, rest = Math.sqrt(Math.max(c - down * down, 0));
+        const curve = [];
+        for (let t = 0; t <= 72; t++) {
+          const u = 2 * Math.cos((t / 72) * 2 * Math.PI), v = 2 * Math.sin((t / 72) * 2 * Math.PI);
+          curve.push([toX(cx + root * u), toY(cy + down * u + rest * v)]);
+        }
+        context.strokeStyle = clusterColour(k);
+        context.lineWidth = 1.8;
+        line(curve, true);
+      }
+      const x = toX(cx), y = toY(cy);
+      for (const [colour, thick] of [[css("--panel"), 8], [css("--ink"), 5], [clusterColour(k), 2.5]]) {
+        context.strokeStyle = colour;
+        context.lineWidth = thick;
+        line([[x - 6, y - 6], [x + 6, y + 6]]);
+        line([[x - 6, y + 6], [x + 6, y - 6]]);
+      }
+      context.font = "bold 13px system-ui, sans-serif";
+      context.textAlign = "left";
+      context.lineWidth = 4;
+      context.strokeStyle = css("--panel");
+      context.strokeText(String(k + 1), x + 10, y - 10);
+      context.fillStyle = css("--ink");
+      context.fillText(String(k + 1), x + 10, y - 10);
+    }
+  }
+
+  function draw() {
+    const ratio = window.devicePixelRatio || 1;
+    width = canvas.clientWidth;
+    height = canvas.clientHeight;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    drawAxes();
+    context.save();
+    context.beginPath();
+    context.rect(margin.left, margin.top, width - margin.left - margin.right, height - margin.top - margin.bottom);
+    context.clip();
+    drawRows();
+    if (state.lower) drawHulls(false);
+    if (state.upper) drawHulls(true);
+    drawClusters();
+    if (state.chosen >= 0) {
+      context.strokeStyle = css("--accent");
+      context.lineWidth = 3;
+      context.beginPath();
+      context.arc(screenX[state.chosen], screenY[state.chosen], 10, 0, 2 * Math.PI);
+      context.stroke();
+    }
+    context.restore();
+  }
+  let queued = false;
+  function redraw() {
+    if (queued) return;
+    queued = true;
+    requestAnimationFrame(() => { queued = false; draw(); });
+  }
+
+  // One object ------------------------------------------------------------------------------------------------------
+  function choose(i) {
+    state.chosen = i;
+    if (i < 0) return redraw();
+    const box = $("object");
+    const facts = element("dl");
+    for (let column = 0; column < Math.min(D, 12); column++) {
+      facts.append(element("dt", { text: data.columns[column] }), element("dd", { text: number(value(column, i), 6) }));
+    }
+    if (D > 12) facts.append(element("dt", { text: "…" }), element("dd", { text: `${D - 12} more columns` }));
+    const bars = [...Array(M).keys()].filter((j) => mass(j, i) >= 0.0005).sort((a, b) => mass(b, i) - mass(a, i)).slice(0, 10);
+    const list = element("div", { class: "masses" });
+    for (const j of bars) {
+      const fill = element("span");
+      fill.style.width = `${100 * mass(j, i)}%`;
+      fill.style.background = setColour(j);
+      list.append(element("div", { class: "mass" }, element("span", { text: data.sets[j].label }),
+        element("span", { class: "track" }, fill), element("span", { class: "value", text: mass(j, i).toFixed(3) })));
+    }
+    const kind = isOutlier[i] ? "outlier; " : "";
+    box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}` }),
+      element("span", { class: "note", text: `  ${kind}ambiguity ${ambiguity[i].toFixed(3)}` }), list, facts);
+    for (const line of document.querySelectorAll("#objects-table tr.chosen")) line.classList.remove("chosen");
+    const listed = document.querySelector(`#objects-table tr[data-at="${i}"]`);
+    if (listed) listed.classList.add("chosen");
+    redraw();
+  }
+
+  function nearest(event) {
+    const bounds = canvas.getBoundingClientRect(), x = event.clientX - bounds.left, y = event.clientY - bounds.top;
+    let best = -1, least = 18 * 18;
+    for (let i = 0; i < n; i++) {
+      if (state.hidden.has(heaviest[i])) continue;
+      const distance = (screenX[i] - x) ** 2 + (screenY[i] - y) ** 2;
+      if (distance < least) { least = distance; best = i; }
+    }
+    return best;
+  }
+
+  let drag = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    drag = { x: event.clientX, y: event.clientY, box: { ...state.box }, moved: false };
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (drag && event.buttons && event.pointerType === "mouse") {
+      const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
+      if (Math.abs(dx) + Math.abs(dy) > 4) drag.moved = true;
+      const sx = ((drag.box.x1 - drag.box.x0) * dx) / (width - margin.left - margin.right);
+      const sy = ((drag.box.y1 - drag.box.y0) * dy) / (height - margin.top - margin.bottom);
+      state.box = { x0: drag.box.x0 - sx, x1: drag.box.x1 - sx, y0: drag.box.y0 + sy, y1: drag.box.y1 + sy };
+      return redraw();
+    }
+    const i = nearest(event);
+    if (i >= 0 && i !== state.chosen) choose(i);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (drag && !drag.moved) { const i = nearest(event); if (i >= 0) choose(i); }
+    drag = null;
+  });
+
+  function zoom(factor) {
+    const { x0, x1, y0, y1 } = state.box, cx = (x0 + x1) / 2, cy = (y0 + y1) / 2;
+    state.box = { x0: cx + (x0 - cx) * factor, x1: cx + (x1 - cx) * factor, y0: cy + (y0 - cy) * factor, y1: cy + (y1 - cy) * factor };
+    redraw();
+  }
+  $("zoom-in").addEventListener("click", () => zoom(1 / 1.5));
+  $("zoom-out").addEventListener("click", () => zoom(1.5));
+  $("zoom-reset").addEventListener("click", () => { fitBox(); redraw(); });
+
+  canvas.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (step) choose((state.chosen + step + n) % n);
+    else if (event.key === "+" || event.key === "=") zoom(1 / 1.5);
+    else if (event.key === "-") zoom(1.5);
+    else if (event.key === "0") { fitBox(); redraw(); }
+    else return;
+    event.preventDefault();
+  });
+
+  // Controls --------------------------------------------------------------------------------------------------------
+  for (const which of ["x", "y"]) {
+    const select = $(`axis-${which}`);
+    data.axes.forEach((axis, at) => select.append(element("option", { value: at, text: axis.name })));
+    select.value = state[which];
+    select.addEventListener("change", () => { state[which] = +select.value; fitBox(); redraw(); });
+  }
+  const toggles = { lower: "show-lower", upper: "show-upper", ellipses: "show-ellipses", outliers: "show-outliers" };
+  for (const [name, id] of Object.entries(toggles)) {
+    $(id).checked = state[name];
+    $(id).addEventListener("change", () => { state[name] = $(id).checked; redraw(); });
+  }
+  $("rule").addEventListener("change", () => { state.rule = $("rule").value; redraw(); });
+  function showThreshold() {
+    state.threshold = +$("threshold").value;
+    const count = data.ambiguousRows[state.threshold], share = ((100 * count) / data.nRows).toFixed(1);
+    const at = ((state.threshold / 100) * largestAmbiguity).toFixed(2);
+    $("threshold-text").textContent = `${at}: ${spaced(count)} rows (${share} %)`;
+    redraw();
+  }
+  $("threshold").addEventListener("input", showThreshold);
+
+  function showLegend() {
+    const shown = data.sets.map((set, j) => [set, j]).filter(([set]) => set.rows > 0).sort((a, b) => a[0].members.length - b[0].members.length || a[1] - b[1]);
+    $("legend").replaceChildren(...shown.map(([set, j]) => element("button", {
+      type: "button", "aria-pressed": String(!state.hidden.has(j)),
+      onclick: (event) => {
+        if (state.hidden.has(j)) state.hidden.delete(j); else state.hidden.add(j);
+        event.currentTarget.setAttribute("aria-pressed", String(!state.hidden.has(j)));
+        redraw();
+      },
+    }, swatch(j), element("span", { text: `${set.label} ${spaced(set.rows)}` }))));
+  }
+
+  // Tables ----------------------------------------------------------------------------------------------------------
+  // A column has a name, a value to sort by, and optionally text or a node to show.
+  function table(node, columns, records, onChoose) {
+    let sorted = { column: -1, down: false };
+    const head = element("tr"), body = element("tbody");
+    const fill = () => body.replaceChildren(...records.map((record) => {
+      const line = element("tr", {}, ...columns.map((column) => {
+        const cell = element("td", column.text ? { class: "text" } : {});
+        cell.append(column.show ? column.show(record) : typeof column.value(record) === "number" ? number(column.value(record)) : column.value(record));
+        return cell;
+      }));
+      if (onChoose) {
+        line.className = "link";
+        line.tabIndex = 0;
+        line.dataset.at = record.at;
+        line.addEventListener("click", () => onChoose(record));
+        line.addEventListener("keydown", (event) => { if (event.key === "Enter") onChoose(record); });
+      }
+      return line;
+    }));
+    columns.forEach((column, at) => {
+      const cell = element("th", { scope: "col", "aria-sort": "none", ...(column.text ? { class: "text" } : {}) },
+        element("button", { type: "button", title: column.name, text: column.name, onclick: () => {
+          sorted = { column: at, down: sorted.column === at ? !sorted.down : typeof column.value(records[0] ?? {}) === "number" };
+          records.sort((a, b) => {
+            const [u, v] = [column.value(a), column.value(b)];
+            const by = typeof u === "number" ? u - v : String(u).localeCompare(String(v), undefined, { numeric: true });
+            return sorted.down ? -by : by;
+          });
+          [...head.children].forEach((other, k) => other.setAttribute("aria-sort", k !== at ? "none" : sorted.down ? "descending" : "ascending"));
+          fill();
+        } }));
+      head.append(cell);
+    });
+    fill();
+    node.replaceChildren(element("thead", {}, head), body);
+  }
+
+  function showSets() {
+    const widest = Math.max(...data.sets.map((set) => set.mass), 1e-9);
+    const records = data.sets.map((set, j) => ({ ...set, j })).sort((a, b) => a.members.length - b.members.length || a.j - b.j);
+    table($("sets-table"), [
+      { name: "set", value: (r) => r.label, show: (r) => { const box = element("span"); box.append(swatch(r.j), r.label); return box; } },
+      { name: "clusters", value: (r) => r.members.length },
+      { name: "rows", value: (r) => r.rows, show: (r) => spaced(r.rows) },
+      { name: "share", value: (r) => r.rows / data.nRows, show: (r) => `${((100 * r.rows) / data.nRows).toFixed(1)} %` },
+      { name: "mixing weight", value: (r) => r.weight, show: (r) => r.weight.toFixed(4) },
+      { name: "mean mass", text: true, value: (r) => r.mass, show: (r) => {
+        const box = element("span", { text: r.mass.toFixed(4) }), bar = element("span", { class: "bar-cell" });
+        bar.style.width = `${(90 * r.mass) / widest}px`;
+        box.append(bar);
+        return box;
+      } },
+    ], records);
+  }
+
+  const fewColumns = [...Array(Math.min(D, 6)).keys()];
+  function showObjects() {
+    table($("objects-table"), [
+      { name: "row", value: (r) => r.row + 1, show: (r) => String(r.row + 1) },
+      { name: "ambiguity", value: (r) => r.ambiguity, show: (r) => r.ambiguity.toFixed(3) },
+      { name: "heaviest set", value: (r) => r.set },
+      { name: "best cluster", value: (r) => r.cluster },
+      { name: "nonspecificity (bits)", value: (r) => r.bits, show: (r) => r.bits.toFixed(3) },
+      { name: "outlier", value: (r) => (r.outlier ? "yes" : "") },
+      ...fewColumns.map((column) => ({ name: data.columns[column], value: (r) => value(column, r.at) })),
+    ], data.objects.slice(), (record) => {
+      choose(record.at);
+      canvas.scrollIntoView({ block: "center", behavior: "smooth" });
+    });
+  }
+
+  function showParameters() {
+    const some = [...Array(Math.min(D, 24)).keys()];
+    table($("means-table"), [
+      { name: "cluster mean", value: (r) => r.k + 1, show: (r) => String(r.k + 1) },
+      ...some.map((column) => ({ name: data.columns[column], value: (r) => r.mean[column] })),
+    ], data.means.map((mean, k) => ({ mean, k })));
+    table($("parameters-table"), [
+      { name: "parameter", text: true, value: (r) => r[0] },
+      { name: "value", text: true, value: (r) => r[1] },
+    ], data.parameters.slice());
+  }
+
+  // Curves ----------------------------------------------------------------------------------------------------------
+  function chart(node, xs, lines, xName, yName, ringed) {
+    const W = 560, H = 300, L = 74, R = 14, T = 14, B = 44, space = "http://www.w3.org/2000/svg";
+    const svg = (tag, attributes, text) => {
+      const part = document.createElementNS(space, tag);
+      for (const [name, v] of Object.entries(attributes)) part.setAttribute(name, v);
+      if (text !== undefined) part.textContent = text;
+      return part;
+    };
+    const all = lines.flatMap((item) => item.values).filter((v) => v !== null);
+    const [y0, y1] = extent(all), [x0, x1] = xs.length > 1 ? [xs[0], xs[xs.length - 1]] : [xs[0] - 1, xs[0] + 1];
+    const X = (v) => L + ((v - x0) / (x1 - x0)) * (W - L - R - 12) + 6, Y = (v) => H - B - ((v - y0) / (y1 - y0)) * (H - T - B);
+    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${yName} against ${xName}` });
+    for (const t of ticks(y0, y1, 5)) {
+      picture.append(svg("line", { class: "grid", x1: L, x2: W - R, y1: Y(t), y2: Y(t) }), svg("text", { x: L - 6, y: Y(t) + 4, "text-anchor": "end" }, number(t, 6)));
+    }
+    for (const t of ticks(x0, x1, Math.min(8, Math.max(2, xs.length - 1))).filter(Number.isInteger)) {
+      picture.append(svg("text", { x: X(t), y: H - B + 18, "text-anchor": "middle" }, String(t)));
+    }
+    picture.append(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, xName));
+    picture.append(svg("text", { transform: `translate(12 ${(H - B + T) / 2}) rotate(-90)`, "text-anchor": "middle" }, yName));
+    const palette = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+    lines.forEach((item, at) => {
+      const colour = palette[at % palette.length], known = xs.map((x, k) => [x, item.values[k]]).filter(([, v]) => v !== null);
+      picture.append(svg("polyline", { points: known.map(([x, v]) => `${X(x)},${Y(v)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2,
+        "stroke-dasharray": at >= palette.length ? "5 4" : "none" }));
+      for (const [x, v] of known.length <= 60 ? known : []) {
+        const dot = svg("circle", { cx: X(x), cy: Y(v), r: 3.5, fill: colour });
+        dot.append(svg("title", {}, `${item.name ? item.name + ", " : ""}${xName} ${x}: ${number(v, 7)}`));
+        picture.append(dot);
+        if (ringed && ringed[0] === x && ringed[1] === item.name) picture.append(svg("circle", { cx: X(x), cy: Y(v), r: 9, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
+      }
+    });
+    node.replaceChildren(picture);
+    if (lines.length > 1) {
+      node.append(element("p", { class: "note" }, ...lines.flatMap((item, at) => {
+        const dot = element("span", { class: "swatch" });
+        dot.style.background = palette[at % palette.length];
+        return [dot, `${item.name}   `];
+      })));
+    }
+  }
+
+  function showCharts() {
+    chart($("history-chart"), data.historySteps, [{ name: "", values: data.history }], "step", "log-likelihood");
+    if (!data.selection) return;
+    const { criterion, higher, counts, lines, best } = data.selection;
+    $("selection-section").hidden = false;
+    chart($("selection-chart"), counts, lines, "number of clusters", `${criterion} (${higher ? "higher" : "lower"} is better)`, best);
+  }
+
+  // Page ------------------------------------------------------------------------------------------------------------
+  function showColours() { showLegend(); showSets(); redraw(); }
+  $("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    showColours();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showColours);
+  for (const button of document.querySelectorAll(".copy")) {
+    button.addEventListener("click", async () => {
+      const text = $(button.dataset.from).textContent;
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
+      catch { getSelection().selectAllChildren($(button.dataset.from)); button.textContent = "Selected"; }
+    });
+  }
+  if (n < data.nRows) {
+    $("sampled").hidden = false;
+    $("sampled").textContent = `The plot shows a sample of ${spaced(n)} of ${spaced(data.nRows)} rows, with all rows of the table below in it. Every number on this page is of all rows.`;
+  }
+  // Draw the largest sets first: sets of several clusters and rare ones end on top.
+  order = [...Array(n).keys()].sort((a, b) => members[heaviest[a]].length - members[heaviest[b]].length || a - b);
+  fitBox();
+  showColours();
+  showObjects();
+  showParameters();
+  showCharts();
+  showThreshold();
+  new ResizeObserver(redraw).observe(canvas);
+  document.documentElement.dataset.ready = "true";
+})();

@@ -1,0 +1,162 @@
+"""The page: markup around the data, with everything that comes from outside escaped."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import check_finite_matrix
+from egmm._files import replacing
+from egmm.plotting.style import feature_labels
+from egmm.report.content import Shown, content
+from egmm.report.words import describe
+
+CITATION = (
+    "L. Jiao, T. Denœux, Z. Liu, Q. Pan (2022). EGMM: An evidential version of the Gaussian mixture model for "
+    "clustering. Applied Soft Computing 129, 109619. https://doi.org/10.1016/j.asoc.2022.109619"
+)
+
+BIBTEX = """@article{jiao2022egmm,
+  author  = {Jiao, Lianmeng and Denœux, Thierry and Liu, Zhun-ga and Pan, Quan},
+  title   = {{EGMM}: An evidential version of the {Gaussian} mixture model for clustering},
+  journal = {Applied Soft Computing},
+  volume  = {129},
+  pages   = {109619},
+  year    = {2022},
+  doi     = {10.1016/j.asoc.2022.109619}
+}"""
+
+
+def write_report(path: str | PathLike[str], model: Any, X: Any, **details: Any) -> Path:
+    """Write the report of a fitted model; an existing file is replaced as a whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write, ending in ``.html``.
+    model : EGMM
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted to.
+    **details : any
+        As in :func:`render_report`.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_diamond
+    >>> X, _ = make_diamond()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Path(folder) / "report.html", EGMM(2, random_state=0).fit(X), X).name
+    'report.html'
+    """
+    target = Path(path)
+    page = render_report(model, X, **details)
+    with replacing(target) as stream:
+        stream.write(page.encode())
+    return target
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    title: str = "EGMM report",
+    selection: Any = None,
+    reproduce: str | None = None,
+    scaling: tuple[Any, Any] | None = None,
+) -> str:
+    """Make one self-contained HTML page of a fitted model; it needs no network.
+
+    Parameters
+    ----------
+    model : EGMM
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted to. Of many rows a sample is drawn, which the page says; all its numbers are of all rows.
+    feature_names : sequence of str, default=None
+        Names of the features; None means the model's ``feature_names_in_``, or x1, x2, ...
+    title : str, default='EGMM report'
+        Heading.
+    selection : Selection, default=None
+        The candidates the model was chosen from, drawn as a curve.
+    reproduce : str, default=None
+        The command or code that makes this model again; None writes a few lines of Python.
+    scaling : tuple of (centre, scale), default=None
+        What was subtracted from and divided out of the features before fitting: the page shows original units.
+
+    Returns
+    -------
+    html : str
+
+    Examples
+    --------
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_diamond
+    >>> X, _ = make_diamond()
+    >>> page = render_report(EGMM(2, random_state=0).fit(X), X, title="<Diamond>")
+    >>> "&lt;Diamond&gt;" in page
+    True
+    """
+    rows = check_finite_matrix("X", X, (None, model.n_features_in_))
+    names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
+    partition, outliers = model.partition(rows), model.outliers(rows)
+    shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
+    data = content(shown, model, partition, outliers, selection)
+    sentences = describe(model, partition, outliers=outliers, selection=selection)
+    return Template(_resource("page.html")).substitute(
+        title=escape(title),
+        words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
+        citation=escape(CITATION),
+        bibtex=escape(BIBTEX),
+        reproduce=escape(_code(model) if reproduce is None else reproduce),
+        style=_resource("page.css"),
+        script=_resource("page.js"),
+        # Inside a script element only "<" could end it or open a comment.
+        data=json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c"),
+    )
+
+
+def _names(n_features: int, names: Sequence[str] | None) -> list[str]:
+    given = feature_labels(n_features, None) if names is None else [str(name) for name in names]
+    if len(given) != n_features:
+        raise ValueError(f"feature_names must have {n_features} entries, got {len(given)}.")
+    return given
+
+
+def _in_units(model: Any, rows: Any, names: list[str], scaling: tuple[Any, Any] | None) -> Shown:
+    covariances = np.asarray(model.covariances_)
+    covariances = covariances[None] if covariances.ndim == 2 else covariances
+    if scaling is None:
+        return Shown(rows, model.means_, covariances, names)
+    centre, scale = (np.asarray(part, dtype=np.float64) for part in scaling)
+    return Shown(
+        rows * scale + centre, model.means_ * scale + centre, covariances * np.multiply.outer(scale, scale), names
+    )
+
+
+def _code(model: Any) -> str:
+    defaults = type(model)().get_params(deep=False)
+    changed = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if not isinstance(value, np.ndarray) and value != defaults[name] and name != "verbose"
+    }
+    arguments = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    return f"from egmm import EGMM\n\nmodel = EGMM({arguments}).fit(X)\npartition = model.partition(X)"
+
+
+def _resource(name: str) -> str:
+    return files("egmm.report").joinpath(name).read_text(encoding="utf-8")

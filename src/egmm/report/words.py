@@ -1,0 +1,131 @@
+"""What was found and how sure it is, in sentences."""
+
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import BoolArray
+from egmm.belief.partition import CredalPartition
+from egmm.belief.uncertainty import average_nonspecificity
+
+
+def describe(
+    model: Any, partition: CredalPartition, *, outliers: BoolArray | None = None, selection: Any = None
+) -> list[str]:
+    """Say in a few sentences what a model found and how sure it is.
+
+    Parameters
+    ----------
+    model : EGMM
+        Fitted.
+    partition : CredalPartition
+        Masses of the rows it was fitted to.
+    outliers : ndarray of bool of shape (n_samples,), default=None
+        Rows far from every component, as ``model.outliers(X)`` tells.
+    selection : Selection, default=None
+        The candidates the model was chosen from.
+
+    Returns
+    -------
+    sentences : list of str
+
+    Examples
+    --------
+    >>> from egmm import EGMM
+    >>> from egmm.datasets import make_diamond
+    >>> X, _ = make_diamond()
+    >>> model = EGMM(2, reg_covar=0.01, random_state=0).fit(X)
+    >>> describe(model, model.partition(X))[0]
+    'EGMM found 2 clusters in 11 rows of 2 features.'
+    """
+    n_rows = len(partition)
+    sentences = [
+        (
+            f"EGMM found {_count(partition.n_clusters, 'cluster')} in {_count(n_rows, 'row')} "
+            f"of {_count(model.n_features_in_, 'feature')}."
+        )
+    ]
+    sentences += _sureness(partition)
+    if outliers is not None:
+        found = int(outliers.sum())
+        sentences.append(
+            f"{_share(found, n_rows)} {'lies' if found == 1 else 'lie'} far from every component (outliers)."
+            if found
+            else "No row lies far from every component."
+        )
+    if selection is not None:
+        sentences.append(_choice(selection))
+    sentences += _fit(model)
+    return sentences
+
+
+def _sureness(partition: CredalPartition) -> list[str]:
+    focal, chosen = partition.focal_sets, partition.sets()
+    n_rows = len(partition)
+    imprecise = int((focal.cardinalities[chosen] > 1).sum())
+    undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
+    average = average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0
+    sentences = [
+        (
+            f"{_share(n_rows - imprecise, n_rows)} {'has' if n_rows - imprecise == 1 else 'have'} most mass on a single "
+            f"cluster, {_share(imprecise, n_rows)} on a set of several: for these the data cannot say which."
+        ),
+        f"For {_share(undecided, n_rows)} no cluster is believed more than every other is plausible.",
+        f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
+    ]
+    empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
+    if empty:
+        names = ", ".join(str(k + 1) for k in empty)
+        sentences.append(
+            f"No row has most mass on cluster {names} alone: {'it is' if len(empty) == 1 else 'they are'} seen only "
+            "through sets with other clusters, so fewer clusters may do."
+        )
+    metas = np.flatnonzero(focal.is_meta)
+    if len(metas):
+        mean = partition.mass[:, metas].mean(axis=0)
+        heaviest = int(mean.argmax())
+        if mean[heaviest] >= 0.005:
+            sentences.append(
+                f"The hardest to tell apart are the clusters {focal.labels[metas[heaviest]]}, "
+                f"with {100 * mean[heaviest]:.1f} % of all mass on the set."
+            )
+    return sentences
+
+
+def _choice(selection: Any) -> str:
+    name = selection.criterion.upper()
+    fitted = [c for c in selection.candidates if c.model is not None]
+    sentence = (
+        f"{name} chose {_count(selection.n_clusters, 'cluster')} with covariance {selection.covariance} "
+        f"among {_count(len(selection.candidates), 'candidate')}"
+    )
+    chosen = next(c for c in fitted if (c.n_clusters, c.covariance) == (selection.n_clusters, selection.covariance))
+    others = [c for c in fitted if c is not chosen]
+    if not others:
+        return sentence + "."
+    second = min(others, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
+    gap = abs(second.value(selection.criterion) - chosen.value(selection.criterion))
+    return sentence + f"; the next, {second.n_clusters} with {second.covariance}, is {gap:.1f} away."
+
+
+def _fit(model: Any) -> list[str]:
+    steps = _count(model.n_iter_, "step")
+    sentences = [
+        f"The fit converged after {steps}."
+        if model.converged_
+        else f"The fit did NOT converge in {steps}: raise max_iter."
+    ]
+    if model.degenerate_:
+        sentences.append(
+            "The fit is degenerate (a cluster of too few rows, or a collapsed covariance): try fewer clusters, "
+            "another start or a larger reg_covar before you trust it."
+        )
+    return sentences
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\u202f")
+
+
+def _share(number: int, total: int) -> str:
+    return f"{_count(number, 'row')} ({100 * number / max(total, 1):.1f} %)"

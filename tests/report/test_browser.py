@@ -1,0 +1,252 @@
+"""The report in a real browser: what a person sees, points at and switches."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egmm import EGMM, select_model
+from egmm.datasets import make_four_class
+from egmm.report import write_report
+
+HOSTILE = ["<script>window.hit = 1</script>", "</script><img src=x onerror='window.hit = 1'>", "a & \"b\" 'c'"]
+SIZES = [(390, 800), (1400, 900)]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Any, Any]:
+    X, _ = make_four_class(400, random_state=2)
+    X = np.concatenate([X, [[30.0, 30.0]]])  # one outlier
+    return EGMM(4, random_state=0).fit(X[:-1]), X
+
+
+@pytest.fixture(scope="module")
+def report(fitted: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model, X = fitted
+    return write_report(tmp_path_factory.mktemp("report") / "report.html", model, X, title="Four classes")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 6.0 * (np.arange(60) % 2)[:, None]
+    model = EGMM(2, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    return write_report(path, model, X, feature_names=HOSTILE, title=HOSTILE[0], reproduce=HOSTILE[1])
+
+
+@pytest.fixture
+def page_of(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a file at a width; the page must not complain in the console, nor ask for anything."""
+    opened, complaints = [], []
+
+    def open_page(path: Path, width: int = 1400, height: int = 900, **options: Any) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        opened.append(page)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        page.wait_for_function("document.getElementById('scatter').dataset.drawn !== undefined")
+        return page
+
+    yield open_page
+    for page in opened:
+        page.close()
+    assert complaints == []
+
+
+def settle(page: Any) -> None:
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def pixels(page: Any) -> str:
+    settle(page)
+    return str(page.evaluate("document.getElementById('scatter').toDataURL()"))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_opens_at_phone_and_desktop_width_in_light_and_dark(
+    page_of: Any, report: Path, width: int, height: int, scheme: str
+) -> None:
+    page = page_of(report, width, height, color_scheme=scheme)
+    assert page.title() == "Four classes"
+    assert "EGMM found 4 clusters" in page.inner_text("#words")
+    # Nothing sticks out to the side, and the plot has room.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#scatter").bounding_box()["width"] > 0.6 * min(width, 1000)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    is_dark = int(ground.split("(")[1].split(",")[0]) < 128
+    assert is_dark == (scheme == "dark")
+
+
+def test_theme_button_switches_the_page(page_of: Any, report: Path) -> None:
+    page = page_of(report, color_scheme="light")
+    light = pixels(page)
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+    assert pixels(page) != light
+
+
+def test_pointing_at_a_row_shows_its_masses(page_of: Any, report: Path, fitted: tuple[Any, Any]) -> None:
+    model, X = fitted
+    page = page_of(report)
+    page.click("#objects-table tbody tr >> nth=0")  # brings the row into view and rings it
+    page.wait_for_timeout(600)  # the smooth scrolling
+    first = int(page.inner_text("#objects-table tbody tr:first-child td:first-child"))
+    shown = {
+        line.locator("span").nth(0).inner_text(): float(line.locator(".value").inner_text())
+        for line in page.locator("#object .mass").all()
+    }
+    mass = model.predict_mass(X[first - 1 : first])[0]
+    expected = {name: m for name, m in zip(model.focal_sets_.labels, mass, strict=True) if m >= 0.0005}
+    assert f"Row {first}" in page.inner_text("#object")
+    assert shown == pytest.approx(expected, abs=6e-4)
+    box = page.locator("#scatter").bounding_box()
+    before = page.inner_text("#object strong")
+    seen = set()
+    for share in np.linspace(0.1, 0.9, 30):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.7 * box["height"])
+        seen.add(page.inner_text("#object strong"))
+    assert len(seen | {before}) > 5
+
+
+def test_slider_leaves_the_ambiguous_rows(page_of: Any, report: Path, fitted: tuple[Any, Any]) -> None:
+    model, X = fitted
+    page = page_of(report)
+    ambiguity = 1 - model.predict_proba(X).max(axis=1)
+    before = pixels(page)
+    page.fill("#threshold", "40")
+    settle(page)
+    expected = int((ambiguity >= 0.4 * 0.75).sum())
+    assert page.inner_text("#threshold-text").startswith(f"0.30: {expected} rows")
+    assert int(page.get_attribute("#scatter", "data-drawn")) == expected
+    assert 0 < expected < len(X)
+    assert pixels(page) != before
+
+
+@pytest.mark.parametrize("control", ["#show-lower", "#show-upper", "#show-ellipses", "#show-outliers"])
+def test_toggles_change_the_picture_and_change_it_back(page_of: Any, report: Path, control: str) -> None:
+    page = page_of(report)
+    before = pixels(page)
+    page.click(control)
+    assert pixels(page) != before
+    page.click(control)
+    assert pixels(page) == before
+
+
+def test_hulls_by_dominance_differ_from_those_by_mass(page_of: Any, report: Path) -> None:
+    page = page_of(report)
+    page.check("#show-lower")
+    before = pixels(page)
+    page.select_option("#rule", "dominance")
+    assert pixels(page) != before
+
+
+def test_axes_zoom_and_legend_change_the_picture(page_of: Any, report: Path) -> None:
+    page = page_of(report)
+    pictures = [pixels(page)]
+    page.select_option("#axis-x", label="x2")
+    pictures.append(pixels(page))
+    page.click("#zoom-in")
+    pictures.append(pixels(page))
+    drawn = int(page.get_attribute("#scatter", "data-drawn"))
+    page.click("#legend button >> nth=0")
+    pictures.append(pixels(page))
+    assert len(set(pictures)) == 4
+    assert int(page.get_attribute("#scatter", "data-drawn")) < drawn
+    assert page.get_attribute("#legend button >> nth=0", "aria-pressed") == "false"
+
+
+@pytest.mark.parametrize("table", ["#objects-table", "#sets-table"])
+def test_tables_sort_both_ways(page_of: Any, report: Path, table: str) -> None:
+    page = page_of(report)
+    header = page.locator(f"{table} thead button", has_text="row").first
+    column = header.evaluate("b => [...b.closest('tr').children].indexOf(b.closest('th'))")
+
+    def numbers() -> list[int]:
+        return [int(text) for text in page.locator(f"{table} tbody td:nth-child({column + 1})").all_inner_texts()]
+
+    for expected in ("descending", "ascending"):
+        header.click()
+        assert header.evaluate("b => b.closest('th').getAttribute('aria-sort')") == expected
+        assert numbers() == sorted(numbers(), reverse=expected == "descending")
+    assert len(set(numbers())) > 2
+
+
+def test_the_outlier_is_listed(page_of: Any, report: Path) -> None:
+    page = page_of(report)
+    lines = page.locator("#objects-table tbody tr", has_text="yes").all_inner_texts()
+    assert any(line.startswith("401\t") for line in lines)
+
+
+def test_everything_is_reached_by_keyboard(page_of: Any, report: Path) -> None:
+    page = page_of(report)
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    assert {"theme", "axis-x", "axis-y", "threshold", "show-lower", "show-upper", "rule", "scatter"} <= reached
+    page.focus("#scatter")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#object strong") == "Row 1"
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#object strong") == "Row 2"
+
+
+def test_hostile_names_stay_text(page_of: Any, hostile: Path) -> None:
+    page = page_of(hostile, 390)
+    assert page.evaluate("window.hit") is None
+    assert page.inner_text("h1") == HOSTILE[0]
+    assert page.locator("#axis-x option").all_inner_texts()[:3] == HOSTILE
+    assert page.inner_text("#reproduce") == HOSTILE[1]
+    page.focus("#scatter")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#object dt").all_inner_texts() == HOSTILE
+    assert page.locator("img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_selection_is_drawn_with_the_best_ringed(page_of: Any, tmp_path: Path) -> None:
+    X, _ = make_four_class(200, random_state=0)
+    selection = select_model(X, range(2, 5), ("EEE", "EII"), random_state=0)
+    page = page_of(write_report(tmp_path / "report.html", selection.best, X, selection=selection))
+    assert page.locator("#selection-chart polyline").count() == 2
+    assert page.locator("#selection-chart circle[r='9']").count() == 1
+    assert page.locator("#history-chart polyline").count() == 1
+
+
+def test_one_feature_is_drawn_against_ambiguity(page_of: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 50)])[:, None]
+    page = page_of(write_report(tmp_path / "report.html", EGMM(2, random_state=0).fit(X), X))
+    assert page.evaluate("document.getElementById('axis-y').selectedOptions[0].textContent") == "ambiguity"
+    assert int(page.get_attribute("#scatter", "data-drawn")) == 100
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_stay_responsive(page_of: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 10)) + 5.0 * rng.integers(3, size=100_000)[:, None]
+    model = EGMM(3, random_state=0).fit(X)
+    path = write_report(tmp_path / "report.html", model, X)
+    assert path.stat().st_size < 6e6
+    page = page_of(path)
+    assert "sample of 20\u202f000 of 100\u202f000 rows" in page.inner_text("#sampled")
+    milliseconds = page.evaluate(
+        """async () => {
+             const slider = document.getElementById('threshold'), began = performance.now();
+             for (let step = 1; step <= 20; step++) {
+               slider.value = step;
+               slider.dispatchEvent(new Event('input'));
+               await new Promise(requestAnimationFrame);
+             }
+             return (performance.now() - began) / 20;
+           }"""
+    )
+    assert milliseconds < 200

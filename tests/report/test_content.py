@@ -1,0 +1,123 @@
+"""What the page says and holds, without a browser."""
+
+import base64
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egmm import EGMM, CredalPartition, FocalSets, select_model
+from egmm.datasets import make_diamond
+from egmm.report import describe, render_report
+from egmm.report.content import LEVELS, MOST_LISTED, MOST_ROWS
+
+X, _ = make_diamond()
+MODEL = EGMM(2, focal_sets="full", reg_covar=0.01, random_state=0).fit(X)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def decode(text: str, kind: str) -> Any:
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def test_page_is_one_file_without_addresses_to_load() -> None:
+    page = render_report(MODEL, X)
+    assert re.findall(r'(?:src|href)="(?!data:)[^"]*"', page) == []
+    assert "@import" not in page
+    assert "url(" not in page
+    assert len(page) < 200_000
+
+
+def test_rows_and_masses_are_those_of_the_model() -> None:
+    data = data_of(render_report(MODEL, X))
+    np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11))
+    np.testing.assert_array_equal(decode(data["values"], "<f4").reshape(2, 11).T, X.astype(np.float32))
+    masses = decode(data["masses"], "<u2").reshape(3, 11).T / 65535
+    np.testing.assert_allclose(masses, MODEL.predict_mass(X), atol=1 / 65535)
+    assert [s["rows"] for s in data["sets"]] == np.bincount(MODEL.predict_sets(X), minlength=3).tolist()
+
+
+def test_slider_counts_are_of_all_rows() -> None:
+    data = data_of(render_report(MODEL, X))
+    ambiguity = 1 - MODEL.predict_proba(X).max(axis=1)
+    assert data["ambiguousRows"][0] == 11
+    assert data["ambiguousRows"][LEVELS // 2] == int((ambiguity >= 0.25).sum())
+    assert len(data["ambiguousRows"]) == LEVELS + 1
+
+
+def test_the_most_ambiguous_object_comes_first() -> None:
+    first = data_of(render_report(MODEL, X))["objects"][0]
+    # Object 6 of the paper, half-way between the diamonds.
+    assert (first["row"], first["set"]) == (5, "{1,2}")
+
+
+def test_of_many_rows_a_sample_with_all_listed_ones_is_drawn(rng: np.random.Generator) -> None:
+    rows = rng.normal(size=(30_000, 2)) + 3.0 * rng.integers(2, size=30_000)[:, None]
+    model = EGMM(2, random_state=0, max_iter=20, tol=1e-2).fit(rows)
+    data = data_of(render_report(model, rows))
+    drawn = decode(data["rows"], "<u4")
+    assert len(drawn) == len(set(drawn)) == MOST_ROWS
+    assert data["nRows"] == 30_000
+    assert sum(s["rows"] for s in data["sets"]) == 30_000
+    assert len(data["objects"]) >= MOST_LISTED
+    assert all(drawn[listed["at"]] == listed["row"] for listed in data["objects"])
+
+
+def test_scaled_fits_are_shown_in_original_units() -> None:
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    model = EGMM(2, random_state=0).fit((X - centre) / scale)
+    data = data_of(render_report(model, (X - centre) / scale, scaling=(centre, scale)))
+    np.testing.assert_allclose(decode(data["values"], "<f4").reshape(2, 11).T, X, atol=1e-6)
+    np.testing.assert_allclose(data["means"], model.means_ * scale + centre, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(data["covariances"][0], model.covariances_ * np.outer(scale, scale), rtol=1e-6)
+
+
+def test_markup_in_names_is_escaped_everywhere() -> None:
+    name = "</script><b>"
+    page = render_report(MODEL, X, feature_names=[name, "y"], title=name, reproduce=name)
+    assert page.count(name) == 0
+    assert data_of(page)["columns"] == [name, "y"]
+
+
+def test_names_must_fit_the_columns() -> None:
+    with pytest.raises(ValueError, match="feature_names must have 2 entries, got 1"):
+        render_report(MODEL, X, feature_names=["a"])
+
+
+def test_python_to_reproduce_is_what_was_asked_for() -> None:
+    page = render_report(EGMM(3, covariance="EII", random_state=5).fit(X), X)
+    assert "EGMM(covariance=&#x27;EII&#x27;, n_clusters=3, random_state=5)" in page
+
+
+def test_words_say_what_is_sure_and_what_is_not() -> None:
+    partition = CredalPartition([[1, 0, 0], [0, 0.1, 0.9], [0.2, 0.8, 0], [1, 0, 0]], FocalSets.full(2))
+    words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
+    assert "3 rows (75.0 %) have most mass on a single cluster, 1 row (25.0 %) on a set of several" in words
+    assert "1 row (25.0 %) lies far from every component" in words
+    assert "clusters {1,2}, with 22.5 % of all mass" in words
+
+
+def test_words_warn_of_clusters_without_rows_of_their_own() -> None:
+    partition = CredalPartition([[1, 0, 0], [0, 0, 1.0]], FocalSets.full(2))
+    assert any("No row has most mass on cluster 2 alone" in line for line in describe(MODEL, partition))
+
+
+def test_words_warn_of_fits_not_to_be_trusted() -> None:
+    model = EGMM(2, random_state=0).fit(X)
+    model.converged_, model.degenerate_ = False, True
+    words = " ".join(describe(model, model.partition(X)))
+    assert "did NOT converge" in words
+    assert "degenerate" in words
+
+
+def test_words_name_the_runner_up() -> None:
+    selection = select_model(X, range(1, 4), random_state=0)
+    words = describe(selection.best, selection.best.partition(X), selection=selection)
+    assert any(re.search(r"EBIC chose \d clusters? with covariance EEE among 3 candidates; the next", w) for w in words)
