@@ -77,6 +77,7 @@ def render_report(
     selection: Any = None,
     reproduce: str | None = None,
     scaling: tuple[Any, Any] | None = None,
+    n_total: int | None = None,
 ) -> str:
     """Make one self-contained HTML page of a fitted model; it needs no network.
 
@@ -96,6 +97,8 @@ def render_report(
         The command or code that makes this model again; None writes a few lines of Python.
     scaling : tuple of (centre, scale), default=None
         What was subtracted from and divided out of the features before fitting: the page shows original units.
+    n_total : int, default=None
+        Number of rows the model was fitted to, where X is a sample of them; the page says so.
 
     Returns
     -------
@@ -115,6 +118,7 @@ def render_report(
     partition, outliers = model.partition(rows), model.outliers(rows)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
     data = content(shown, model, partition, outliers, selection)
+    data["nTotal"] = max(len(rows), n_total or 0)
     sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(
         title=escape(title),

@@ -66,11 +66,8 @@ def _sureness(partition: CredalPartition) -> list[str]:
     undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
     average = average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0
     sentences = [
-        (
-            f"{_share(n_rows - imprecise, n_rows)} {'has' if n_rows - imprecise == 1 else 'have'} most mass on a single "
-            f"cluster, {_share(imprecise, n_rows)} on a set of several: for these the data cannot say which."
-        ),
-        f"For {_share(undecided, n_rows)} no cluster is believed more than every other is plausible.",
+        _sides(n_rows - imprecise, imprecise),
+        _undecided(undecided, n_rows),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
@@ -90,6 +87,23 @@ def _sureness(partition: CredalPartition) -> list[str]:
                 f"with {100 * mean[heaviest]:.1f} % of all mass on the set."
             )
     return sentences
+
+
+def _sides(precise: int, imprecise: int) -> str:
+    total = precise + imprecise
+    if imprecise == 0:
+        return "Every row has most mass on a single cluster."
+    return (
+        f"{_share(precise, total)} {'has' if precise == 1 else 'have'} most mass on a single cluster, "
+        f"{_share(imprecise, total)} on a set of several: for {'this one' if imprecise == 1 else 'these'} "
+        "the data cannot say which."
+    )
+
+
+def _undecided(number: int, total: int) -> str:
+    if number == 0:
+        return "For every row one cluster is believed more than any other is plausible."
+    return f"For {_share(number, total)} no cluster is believed more than every other is plausible."
 
 
 def _choice(selection: Any) -> str:

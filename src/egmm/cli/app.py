@@ -1,0 +1,213 @@
+"""The commands and their options; the work is done in the modules beside this one, loaded when needed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from egmm import __version__
+from egmm.cli import options as o
+from egmm.cli.screen import guarded
+
+# Importing an estimator takes about a second: help and completion must not wait for it.
+# ruff: noqa: PLC0415
+
+TABLES = ("parquet", "csv", "feather")
+
+app = typer.Typer(
+    name="egmm",
+    help="Evidential clustering: who belongs to which cluster, and for whom the data cannot say.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"egmm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+@guarded
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.")] = Path("egmm-demo"),
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Cluster the paper's examples and write figures and a report to look at."""
+    from egmm.cli.demo import demo as work
+
+    work(out, force=force, as_machine=json, quiet=quiet)
+
+
+@app.command()
+@guarded
+def fit(
+    source: o.Source,
+    clusters: o.Clusters = "auto",
+    covariance: o.Covariance = "EEE",
+    focal_sets: o.Families = "pairs",
+    columns: o.Columns = None,
+    label: o.Label = None,
+    standardize: o.Standardize = False,
+    criterion: o.Criterion = "ebic",
+    starts: o.Starts = 1,
+    seed: o.Seed = 0,
+    out: o.Out = None,
+    table: Annotated[
+        str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
+    ] = "parquet",
+    plots: Annotated[bool, typer.Option(help="Write figures.")] = True,
+    stream: o.Stream = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Fit an evidential Gaussian mixture and write model, masses, labels, figures and a report.
+
+    Without --out the files go to a new directory egmm-NAME.
+    """
+    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    wanted = o.names(columns)
+    o.one_of("--table", table, TABLES)
+    from egmm.cli import fitting
+
+    fitting.fit(
+        source,
+        request,
+        columns=wanted,
+        label=label,
+        standardize=standardize,
+        table=table,
+        plots=plots,
+        stream=stream,
+        out=out,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+@guarded
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
+    source: o.Source,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
+    ] = None,
+    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    stream: o.Stream = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Assign rows to the clusters of a fitted model: cluster, set, how sure, and the masses."""
+    from egmm.cli import fitting
+
+    fitting.predict(model, source, out=out, masses=masses, stream=stream, force=force, as_machine=json, quiet=quiet)
+
+
+@app.command()
+@guarded
+def select(
+    source: o.Source,
+    clusters: o.Clusters = "auto",
+    covariance: o.Covariance = "EEE",
+    focal_sets: o.Families = "pairs",
+    columns: o.Columns = None,
+    label: o.Label = None,
+    standardize: o.Standardize = False,
+    criterion: o.Criterion = "ebic",
+    starts: o.Starts = 1,
+    seed: o.Seed = 0,
+    out: o.Out = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Compare numbers of clusters and covariance models; --out writes the table and curves."""
+    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    wanted = o.names(columns)
+    from egmm.cli import inspecting
+
+    inspecting.select(
+        source,
+        request,
+        columns=wanted,
+        label=label,
+        standardize=standardize,
+        out=out,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+@guarded
+def compare(
+    source: o.Source,
+    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")] = 3,
+    algorithms: Annotated[
+        str | None, typer.Option("--algorithms", help="Names with commas between. Default: all there are.")
+    ] = None,
+    columns: o.Columns = None,
+    label: o.Label = None,
+    standardize: o.Standardize = False,
+    seed: o.Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Fit several algorithms to the same rows; with --label, score them against the known classes."""
+    from egmm.cli import comparing
+
+    known = tuple(comparing.available())
+    comparing.compare(
+        source,
+        known
+        if algorithms is None
+        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms) or ()],
+        clusters,
+        columns=o.names(columns),
+        label=label,
+        standardize=standardize,
+        seed=seed,
+        out=out,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+@guarded
+def info(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
+    json: o.Json = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Tell what a model file holds."""
+    from egmm.cli import inspecting
+
+    inspecting.info(model, as_machine=json)

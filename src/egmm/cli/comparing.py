@@ -1,0 +1,113 @@
+"""``egmm compare``: the same rows, several algorithms."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import egmm
+from egmm.belief.uncertainty import average_nonspecificity
+from egmm.cli.data import read_data
+from egmm.cli.models import check_enough, scaling_of, scores
+from egmm.cli.output import check_free, write_columns
+from egmm.cli.screen import CommandError, as_json, message, say, show_table
+
+ALGORITHMS = ("EGMM", "ECM", "FCM", "BPEC", "BootGMM")
+"""Estimators that give a credal partition, as far as this version exports them."""
+
+HEADINGS = {
+    "seconds": "seconds",
+    "clusters": "clusters",
+    "imprecise rows": "imprecise\nrows",
+    "nonspecificity": "non-\nspecific",
+    "purity": "purity",
+    "NMI": "NMI",
+    "ARI": "ARI",
+    "coverage": "cover-\nage",
+    "precise accuracy": "precise\naccuracy",
+}
+"""Columns on the screen; two lines of heading keep the table within 80 columns."""
+
+
+def available() -> dict[str, Any]:
+    """Algorithms of this version by the name typed on the command line."""
+    return {name.lower(): getattr(egmm, name) for name in ALGORITHMS if name in egmm.__all__}
+
+
+def compare(
+    source: str,
+    algorithms: Sequence[str],
+    n_clusters: int,
+    *,
+    columns: Sequence[str] | None,
+    label: str | None,
+    standardize: bool,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Fit each algorithm and put its numbers in one table."""
+    if out is not None:
+        check_free(out, force=force)
+    data = read_data(source, columns, label)
+    check_enough(len(data.X), n_clusters)
+    X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    records = []
+    for name in algorithms:
+        if not quiet and not as_machine:
+            message(f"fitting {name} ...")
+        records.append(_measure(name, available()[name], X, n_clusters, seed, data.labels))
+    if out is not None:
+        keys = list(dict.fromkeys(key for record in records for key in record))
+        write_columns(out, {key: [record.get(key) for record in records] for key in keys})
+    if as_machine:
+        as_json({"command": "compare", "source": source, "n_clusters": n_clusters, "results": records})
+    elif not quiet:
+        _show(records)
+        if out is not None:
+            say(f"\nWritten to {out}")
+    if all(record["failure"] for record in records):
+        raise CommandError(f"no algorithm could be fitted: {records[0]['failure']}")
+
+
+def _measure(name: str, estimator: Any, X: Any, n_clusters: int, seed: int, truth: Any) -> dict[str, Any]:
+    """Fit one algorithm; a failure is a result too."""
+    began = time.perf_counter()
+    wanted = {"n_clusters": n_clusters, "random_state": seed}
+    known = estimator().get_params(deep=False)
+    try:
+        model = estimator(**{key: value for key, value in wanted.items() if key in known}).fit(X)
+        partition = model.partition(X)
+    except (ValueError, np.linalg.LinAlgError, MemoryError) as error:
+        return {"algorithm": name, "failure": str(error), "seconds": round(time.perf_counter() - began, 4)}
+    focal = partition.focal_sets
+    return {
+        "algorithm": name,
+        "failure": "",
+        "seconds": round(time.perf_counter() - began, 4),
+        "clusters": int(partition.n_clusters),
+        "sets": len(focal),
+        "imprecise rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
+        "nonspecificity": average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0,
+        **({} if truth is None else scores(truth, partition)),
+    }
+
+
+def _show(records: Sequence[dict[str, Any]]) -> None:
+    keys = [key for key in HEADINGS if any(key in record for record in records)]
+    lines = []
+    for record in records:
+        cells = [_cell(record.get(key)) for key in keys]
+        lines.append([record["algorithm"], *(cells if not record["failure"] else ["failed", *[""] * (len(keys) - 1)])])
+    show_table(["", *(HEADINGS[key] for key in keys)], lines)
+    for record in records:
+        if record["failure"]:
+            say(f"{record['algorithm']} failed: {record['failure']}")
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,82 @@
+"""Figures that commands write as PNG files, made without a screen."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import import_optional
+from egmm.plotting import (
+    plot_approximations,
+    plot_density,
+    plot_history,
+    plot_masses,
+    plot_model_grid,
+    plot_pairs,
+    plot_partition,
+    view_of,
+)
+
+DOTS_PER_INCH = 150
+MOST_ROWS = 50_000
+"""Rows drawn: more only blacken the page."""
+
+
+def new_axes(columns: int = 1, size: tuple[float, float] = (6.4, 4.8), *, shared: bool = True) -> Any:
+    """Axes of a figure that no window knows of."""
+    figure = import_optional("matplotlib.figure", "Figures", "plot")
+    sheet = figure.Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
+    axes = sheet.subplots(1, columns, squeeze=False, sharex=shared, sharey=shared)[0]
+    return axes[0] if columns == 1 else axes
+
+
+def save(axes: Any, path: Path) -> None:
+    """Write the figure that axes belong to."""
+    np.ravel(axes)[0].figure.savefig(path, dpi=DOTS_PER_INCH)
+
+
+def write_figures(folder: Path, fitted: Any) -> None:
+    """Write the figures of a fit."""
+    folder.mkdir()
+    model, names = fitted.model, fitted.data.names
+    at = np.arange(len(fitted.X))
+    if len(at) > MOST_ROWS:
+        at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))
+    # Figures show the columns as the model saw them: ellipses and densities need no translation then.
+    X, partition = fitted.X[at], fitted.partition[at]
+    known = {"means": model.means_, "covariances": model.covariances_, "feature_names": names}
+    save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
+    save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
+    save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
+    if X.shape[1] > 1:
+        view = view_of(X, partition, feature_names=names)
+        panels = plot_approximations(X, partition, means=model.means_, view=view, axes=new_axes(2, (4.8, 4.4)))
+        save(panels, folder / "approximations.png")
+        density = (model.weights_, model.focal_means_, model.focal_covariances_)
+        save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
+    if X.shape[1] > 2:
+        figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(11, 11), layout="constrained")
+        save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
+    if fitted.selection is not None:
+        write_selection(folder, fitted.selection)
+
+
+def write_selection(folder: Path, selection: Any) -> None:
+    """Write the curve of a selection, and the grid where several models were tried."""
+    save(selection.plot(new_axes()), folder / "selection.png")
+    table = selection.table()
+    counts = sorted({record["n_clusters"] for record in table})
+    values: dict[str, list[float]] = {}
+    for record in table:
+        values.setdefault(record["covariance"], [float("nan")] * len(counts))
+        values[record["covariance"]][counts.index(record["n_clusters"])] = record[selection.criterion]
+    if len(values) > 1:
+        grid = plot_model_grid(
+            counts,
+            values,
+            name=selection.criterion.upper(),
+            higher_is_better=selection.criterion == "ebic",
+            best=(selection.n_clusters, selection.covariance),
+            ax=new_axes(size=(1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(values))),
+        )
+        save(grid, folder / "models.png")

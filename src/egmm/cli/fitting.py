@@ -1,0 +1,239 @@
+"""``egmm fit`` and ``egmm predict``."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm import __version__
+from egmm.belief.partition import CredalPartition
+from egmm.belief.uncertainty import average_nonspecificity
+from egmm.cli import figures
+from egmm.cli.data import find_files, read_data
+from egmm.cli.models import Fitted, Scaling, fit_data, load_model, save_model, scores
+from egmm.cli.options import Request
+from egmm.cli.output import check_free, label_columns, mass_columns, write_columns, write_csv, writing_directory
+from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
+from egmm.cli.streaming import fit_stream, is_large, open_rows, write_stream
+from egmm.report import describe, write_report
+
+MOST_SETS = 12
+"""Sets listed on the screen: those with the most mass."""
+
+
+def fit(
+    source: str,
+    request: Request,
+    *,
+    columns: Sequence[str] | None,
+    label: str | None,
+    standardize: bool,
+    table: str,
+    plots: bool,
+    stream: bool | None,
+    out: Path | None,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Fit a file's rows and write the model, the masses, the figures and the report."""
+    target = out or Path(f"egmm-{_stem(source)}")
+    check_free(target, force=force)
+    rows = None
+    if is_large(source) if stream is None else stream:
+        if standardize or table != "parquet":
+            raise CommandError("files that are streamed are neither standardised nor written but as Parquet.")
+        fitted, rows = fit_stream(source, request, columns, label)
+    else:
+        fitted = fit_data(read_data(source, columns, label), request, standardize=standardize)
+    with writing_directory(target, force=force) as work:
+        if rows is None:
+            write_rows(work, fitted, table)
+        else:
+            write_stream(work / "labels.parquet", fitted.model, rows, None, masses=True)
+        write_outputs(work, fitted, source, plots=plots)
+        files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
+    result = {"command": "fit", "source": source, "output": str(target), "files": files, **facts(fitted)}
+    if as_machine:
+        as_json(result)
+    elif not quiet:
+        show(fitted)
+        drawn = sum(name.startswith("figures/") for name in files)
+        named = [name for name in files if not name.startswith("figures/")] + [f"{drawn} figures"] * bool(drawn)
+        say(f"\nWritten to {target}/: {', '.join(named)}")
+
+
+def write_rows(work: Path, fitted: Fitted, table: str) -> None:
+    """Write what the model says of each row."""
+    write_columns(work / f"labels.{table}", label_columns(fitted.partition, fitted.outliers))
+    if table == "parquet":
+        fitted.partition.save(work / "masses.parquet")
+    else:
+        write_columns(work / f"masses.{table}", mass_columns(fitted.partition))
+
+
+def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> None:
+    """Write the model, its summary, figures and report into a directory."""
+    save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
+    sentences = sentences_of(fitted)
+    summary = "\n".join([*sentences, "", fitted.partition.summary(), ""])
+    (work / "summary.txt").write_text(summary, encoding="utf-8")
+    if plots:
+        figures.write_figures(work / "figures", fitted)
+    write_report(
+        work / "report.html",
+        fitted.model,
+        fitted.X,
+        feature_names=fitted.data.names,
+        title=f"EGMM of {Path(source).name}",
+        selection=fitted.selection,
+        reproduce=_reproduce(source, fitted),
+        scaling=fitted.scaling,
+        n_total=fitted.n_rows,
+    )
+
+
+def _reproduce(source: str, fitted: Fitted) -> str:
+    """Write the command that makes this model again."""
+    request = fitted.request
+    models = "auto" if request.covariance == "all" else ",".join(request.covariance)
+    parts = ["egmm", "fit", source, "--clusters", ",".join(str(count) for count in request.counts)]
+    parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
+    parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
+    parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
+    parts += ["--standardize"] * (fitted.scaling is not None)
+    return f"{shlex.join(parts)}\n\n# egmm {__version__}"
+
+
+def facts(fitted: Fitted) -> dict[str, Any]:
+    """Numbers of a fit, for machines."""
+    model, partition = fitted.model, fitted.partition
+    focal = partition.focal_sets
+    rows = np.bincount(partition.sets(), minlength=len(focal))
+    found = {
+        "n_rows": fitted.n_rows,
+        "n_shown": len(partition),
+        "n_features": int(model.n_features_in_),
+        "columns": fitted.data.names,
+        "standardized": fitted.scaling is not None,
+        "n_clusters": int(partition.n_clusters),
+        "covariance": model.covariance,
+        "ebic": float(model.ebic_),
+        "log_likelihood": float(model.log_likelihood_),
+        "n_parameters": int(model.n_parameters_),
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "degenerate": bool(model.degenerate_),
+        "average_nonspecificity": average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0,
+        "outliers": int(fitted.outliers.sum()),
+        "sets": [
+            {"set": name, "rows": int(count), "mean_mass": float(mass)}
+            for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
+        ],
+        "seconds": round(fitted.seconds, 4),
+    }
+    if fitted.selection is not None:
+        found["candidates"] = fitted.selection.table()
+    if fitted.data.labels is not None:
+        found["metrics"] = scores(fitted.data.labels, partition)
+    return found
+
+
+def sentences_of(fitted: Fitted) -> list[str]:
+    """What was found, and of which rows."""
+    found = describe(fitted.model, fitted.partition, outliers=fitted.outliers, selection=fitted.selection)
+    if not fitted.is_sample:
+        return found
+    note = f"Fitted to {spaced(fitted.n_rows)} rows; what follows is of a sample of {spaced(len(fitted.partition))}."
+    return [note, *found]
+
+
+def show(fitted: Fitted) -> None:
+    """Print a fit for people."""
+    for sentence in sentences_of(fitted):
+        say(sentence)
+    say()
+    show_sets(fitted.partition)
+    if fitted.data.labels is not None:
+        say()
+        measured = scores(fitted.data.labels, fitted.partition)
+        show_table(["against the known classes", ""], [[name, f"{value:.3f}"] for name, value in measured.items()])
+
+
+def show_sets(partition: CredalPartition) -> None:
+    """Print the sets with the most mass."""
+    focal, mean = partition.focal_sets, partition.mass.mean(axis=0)
+    rows = np.bincount(partition.sets(), minlength=len(focal))
+    shown = np.sort(np.argsort(-mean, kind="stable")[:MOST_SETS])
+    shown = shown[np.argsort(focal.cardinalities[shown], kind="stable")]
+    lines = [[focal.labels[j], spaced(int(rows[j])), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
+    more = len(focal) - len(shown)
+    show_table(["set", "rows", "mean mass", ""], lines)
+    if more:
+        say(f"and {more} lighter sets")
+
+
+def predict(
+    model_path: Path,
+    source: str,
+    *,
+    out: Path | None,
+    masses: bool,
+    stream: bool | None,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Assign rows of a file to a model's clusters."""
+    if out is not None:
+        check_free(out, force=force)
+    elif as_machine:
+        raise CommandError("--json needs --out: without it the rows go to standard output.")
+    model, names, scaling = load_model(model_path)
+    if is_large(source) if stream is None else stream:
+        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses)
+        if as_machine:
+            as_json(_predicted(model_path, source, out, n_rows))
+        elif not quiet:
+            say(f"Written to {out}: {spaced(n_rows)} rows.")
+        return
+    data = read_data(source, names, least_rows=1)
+    if data.X.shape[1] != model.n_features_in_:
+        raise CommandError(f"{source} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
+    X = data.X if scaling is None else scaling.apply(data.X)
+    partition = model.partition(X)
+    columns = label_columns(partition, model.outliers(X))
+    if masses:
+        columns |= mass_columns(partition)
+    if out is None:
+        write_csv(sys.stdout, columns)
+        return
+    write_columns(out, columns)
+    if as_machine:
+        as_json(_predicted(model_path, source, out, len(X)))
+    elif not quiet:
+        show_sets(partition)
+        say(f"\nWritten to {out}: {spaced(len(X))} rows.")
+
+
+def _predict_stream(
+    model: Any, names: list[str] | None, scaling: Scaling | None, source: str, out: Path | None, *, masses: bool
+) -> int:
+    if out is None:
+        raise CommandError(f"{source} is large: name a Parquet file with --out, or use --no-stream.")
+    rows = open_rows(source, names)
+    write_stream(out, model, rows, scaling, masses=masses)
+    return int(rows.shape[0])
+
+
+def _predicted(model_path: Path, source: str, out: Path | None, n_rows: int) -> dict[str, Any]:
+    return {"command": "predict", "model": str(model_path), "source": source, "output": str(out), "n_rows": n_rows}
+
+
+def _stem(source: str) -> str:
+    first = find_files(source)[0]
+    chosen = Path(source).name if Path(source).is_dir() else first.name
+    return chosen.split(".")[0] or "data"

@@ -1,0 +1,114 @@
+"""``egmm select`` and ``egmm info``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from egmm.cli import figures
+from egmm.cli.data import read_data
+from egmm.cli.models import check_enough, load_model, run_selection, scaling_of
+from egmm.cli.options import Request
+from egmm.cli.output import check_free, write_columns, writing_directory
+from egmm.cli.screen import as_json, bar, say, show_table
+from egmm.selection import CRITERIA, Selection
+
+MOST_SETS = 12
+"""Sets listed: those with the most weight."""
+
+
+def select(
+    source: str,
+    request: Request,
+    *,
+    columns: Sequence[str] | None,
+    label: str | None,
+    standardize: bool,
+    out: Path | None,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Compare numbers of clusters and covariance models."""
+    if out is not None:
+        check_free(out, force=force)
+    data = read_data(source, columns, label)
+    check_enough(len(data.X), max(request.counts))
+    X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    selection = run_selection(X, request)
+    files: list[str] = []
+    if out is not None:
+        with writing_directory(out, force=force) as work:
+            table = selection.table()
+            write_columns(work / "selection.csv", {name: [record[name] for record in table] for name in table[0]})
+            figures.write_selection(work, selection)
+            files = sorted(path.name for path in work.iterdir())
+    chosen = {"n_clusters": selection.n_clusters, "covariance": selection.covariance}
+    if as_machine:
+        output = {"output": None if out is None else str(out), "files": files}
+        as_json({"command": "select", "source": source, **chosen, **output, "candidates": selection.table()})
+    elif not quiet:
+        show_selection(selection)
+        if out is not None:
+            say(f"\nWritten to {out}: {', '.join(files)}")
+
+
+def show_selection(selection: Selection) -> None:
+    """Print the best candidates, the chosen one marked."""
+    sign = -1.0 if CRITERIA[selection.criterion] else 1.0
+    table = sorted(
+        selection.table(), key=lambda r: (bool(r["failure"]), r["degenerate"], sign * r[selection.criterion])
+    )
+    lines = []
+    for record in table[:20]:
+        note = record["failure"][:30] or ("degenerate" if record["degenerate"] else "")
+        note = note or ("" if record["converged"] else "not converged")
+        values = ["–" if record["failure"] else f"{record[name]:.1f}" for name in CRITERIA]
+        lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
+    better = "higher" if CRITERIA[selection.criterion] else "lower"
+    heading = f"{len(table)} candidates by {selection.criterion.upper()} ({better} is better)"
+    show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
+    if len(table) > len(lines):
+        say(f"and {len(table) - len(lines)} more")
+
+
+def info(model_path: Path, *, as_machine: bool) -> None:
+    """Tell what a model file holds."""
+    model, names, scaling = load_model(model_path)
+    names = names or [f"x{k + 1}" for k in range(model.n_features_in_)]
+    found = {
+        "n_clusters": int(model.n_clusters),
+        "n_features": int(model.n_features_in_),
+        "columns": names,
+        "standardized": scaling is not None,
+        "covariance": model.covariance,
+        "n_sets": len(model.focal_sets_),
+        "log_likelihood": float(model.log_likelihood_),
+        "ebic": float(model.ebic_),
+        "n_parameters": int(model.n_parameters_),
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "degenerate": bool(model.degenerate_),
+    }
+    means = model.means_ if scaling is None else model.means_ * scaling.scale + scaling.centre
+    weights = dict(zip(model.focal_sets_.labels, model.weights_.tolist(), strict=True))
+    if as_machine:
+        as_json({"command": "info", "model": str(model_path), **found, "weights": weights, "means": means.tolist()})
+        return
+    lines = [[name, _text(value)] for name, value in found.items()]
+    show_table(["EGMM", ""], lines)
+    say()
+    some = list(range(min(len(names), 5)))
+    shown = [[str(k + 1), *(f"{means[k, d]:.4g}" for d in some)] for k in range(len(means))]
+    dots = "" if len(names) == len(some) else f"  (first {len(some)} of {len(names)} columns)"
+    show_table(["cluster", *(names[d][:14] for d in some)], shown, title=f"means{dots}")
+    say()
+    heaviest = sorted(weights.items(), key=lambda item: -item[1])[:MOST_SETS]
+    show_table(["set", "weight", ""], [[name, f"{weight:.4f}", bar(weight)] for name, weight in heaviest])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value[:6]) + (", ..." if len(value) > 6 else "")
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

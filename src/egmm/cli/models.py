@@ -1,0 +1,143 @@
+"""Models between options and files: fitted, saved with what their columns need, loaded, scored."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray
+from egmm._files import replacing
+from egmm.belief.partition import CredalPartition
+from egmm.cli.data import Data
+from egmm.cli.options import Request
+from egmm.cli.screen import CommandError
+from egmm.metrics import ari, nmi, purity, set_scores
+from egmm.mixture import EGMM
+from egmm.selection import Selection, select_model
+
+PREPARATION = "preparation"
+"""Entry of model.json with the columns and, where they were standardised, their centre and scale."""
+
+
+class Scaling(NamedTuple):
+    """What is subtracted from and divided out of the columns."""
+
+    centre: FloatArray
+    scale: FloatArray
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Return columns of mean 0 and deviation 1."""
+        return (X - self.centre) / self.scale
+
+
+class Fitted(NamedTuple):
+    """A fitted model and what it says of its rows, or of a sample where they were streamed."""
+
+    request: Request
+    data: Data
+    X: FloatArray
+    model: Any
+    selection: Selection | None
+    partition: CredalPartition
+    outliers: BoolArray
+    scaling: Scaling | None
+    seconds: float
+    n_rows: int
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the partition is of a sample of the rows."""
+        return self.n_rows > len(self.partition)
+
+
+def scaling_of(X: FloatArray) -> Scaling:
+    """Centre and scale of the columns; a constant column is only centred."""
+    deviation = X.std(axis=0)
+    return Scaling(X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+
+
+def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitted:
+    """Fit one model, or several and choose."""
+    began = time.perf_counter()
+    scaling = scaling_of(data.X) if standardize else None
+    X = data.X if scaling is None else scaling.apply(data.X)
+    model, selection = choose_model(X, len(X), request)
+    partition, outliers = model.partition(X), model.outliers(X)
+    return Fitted(request, data, X, model, selection, partition, outliers, scaling, time.perf_counter() - began, len(X))
+
+
+def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection | None]:
+    """Fit what is asked for to rows or a scan; the selection is None where there is nothing to choose."""
+    check_enough(n_rows, max(request.counts))
+    if not request.is_single:
+        selection = run_selection(X, request)
+        return selection.best, selection
+    model = EGMM(
+        request.counts[0],
+        covariance=request.covariance[0],
+        focal_sets=request.focal_sets,
+        n_init=request.starts,
+        random_state=request.seed,
+        verbose=int(request.verbose),
+    )
+    return model.fit(X), None
+
+
+def run_selection(X: Any, request: Request) -> Selection:
+    """Fit every candidate asked for."""
+    return select_model(
+        X,
+        request.counts,
+        request.covariance,
+        request.criterion,
+        random_state=request.seed,
+        n_init=request.starts,
+        focal_sets=request.focal_sets,
+        verbose=int(request.verbose),
+    )
+
+
+def check_enough(n_rows: int, n_clusters: int) -> None:
+    """Say so if there are fewer rows than clusters."""
+    if n_rows < n_clusters:
+        raise CommandError(f"there are {n_rows} rows, too few for {n_clusters} clusters.")
+
+
+def save_model(path: Path, model: Any, names: Sequence[str], scaling: Scaling | None) -> None:
+    """Save the model with what must be done to the columns before it is used."""
+    model.save(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document[PREPARATION] = {
+        "columns": list(names),
+        "centre": None if scaling is None else scaling.centre.tolist(),
+        "scale": None if scaling is None else scaling.scale.tolist(),
+    }
+    with replacing(path) as stream:
+        stream.write(json.dumps(document, indent=1).encode())
+
+
+def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
+    """Load a model, the columns it takes and their scaling; a model saved from Python has neither."""
+    if not path.is_file():
+        raise CommandError(f"{path} does not exist.")
+    model = EGMM.load(path)
+    preparation = json.loads(path.read_text(encoding="utf-8")).get(PREPARATION)
+    if preparation is None:
+        names = getattr(model, "feature_names_in_", None)
+        return model, None if names is None else [str(name) for name in names], None
+    if preparation["centre"] is None:
+        return model, preparation["columns"], None
+    return model, preparation["columns"], Scaling(np.array(preparation["centre"]), np.array(preparation["scale"]))
+
+
+def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
+    """Agreement with known classes."""
+    labels = partition.labels()
+    found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
+    if len(np.unique(truth)) <= partition.n_clusters:
+        sets = set_scores(truth, partition)
+        found |= {"coverage": sets.coverage, "precise accuracy": sets.precise_accuracy, "ambiguous": sets.ambiguous}
+    return found

@@ -1,0 +1,115 @@
+"""Options that several commands share, and how their text is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from egmm.belief.focal import FAMILIES
+from egmm.em.covariance import MODELS
+
+CRITERIA = ("ebic", "bic", "icl", "aic")
+AUTO_CLUSTERS = range(2, 9)
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="CSV, Parquet, Feather or .npy file, a directory of them, or a 'pattern*'."),
+]
+Clusters = Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).")]
+Covariance = Annotated[str, typer.Option("--covariance", help="A model such as EEE, a list EEE,EII, or auto (all).")]
+Families = Annotated[str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all but --label.")]
+Label = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out, and compared with.")]
+Standardize = Annotated[bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.")]
+Criterion = Annotated[str, typer.Option("--criterion", help="ebic, bic, icl or aic.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the starts.")]
+Starts = Annotated[int, typer.Option("--starts", help="Number of starts; the best likelihood is kept.", min=1)]
+Stream = Annotated[
+    bool | None,
+    typer.Option(help="Read files piece by piece. Default: where they exceed 500 MB.", show_default=False),
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Write over files that exist.")]
+Json = Annotated[bool, typer.Option("--json", help="Write the result as JSON for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warnings, no summary.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+
+
+def cluster_counts(text: str) -> list[int]:
+    """Numbers of clusters meant by ``3``, ``2:8``, ``2,3,5`` or ``auto``.
+
+    >>> cluster_counts("2:4"), cluster_counts("5"), cluster_counts("2,6")
+    ([2, 3, 4], [5], [2, 6])
+    """
+    if text == "auto":
+        return list(AUTO_CLUSTERS)
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            counts = list(range(first, last + 1))
+        else:
+            counts = [int(part) for part in text.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise typer.BadParameter(f"{text!r} is no number, range 2:8, list 2,3,5 or auto.", param_hint="--clusters")
+    return counts
+
+
+def names(text: str | None) -> list[str] | None:
+    """Read names with commas between them; a comma inside a name is written twice.
+
+    >>> names("a,b c"), names("a,,b")
+    (['a', 'b c'], ['a,b'])
+    """
+    if text is None:
+        return None
+    parts = [part.replace("\0", ",").strip() for part in text.replace(",,", "\0").split(",")]
+    if not all(parts):
+        raise typer.BadParameter(f"{text!r} has an empty name in it.")
+    return parts
+
+
+def one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return a value that is among the choices, or tell them."""
+    if value not in choices:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}.", param_hint=option)
+    return value
+
+
+class Request(NamedTuple):
+    """What to fit: one model, or several to choose among by a criterion."""
+
+    counts: Sequence[int]
+    covariance: str | Sequence[str]
+    focal_sets: str
+    criterion: str
+    seed: int
+    starts: int
+    verbose: bool
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is nothing to choose."""
+        return len(self.counts) == 1 and self.covariance != "all" and len(self.covariance) == 1
+
+
+def request(
+    clusters: str, covariance: str, focal_sets: str, criterion: str, seed: int, starts: int, *, verbose: bool
+) -> Request:
+    """Read the options that say what to fit.
+
+    >>> request("3", "EEE,VVV", "pairs", "ebic", 0, 1, verbose=False).covariance
+    ['EEE', 'VVV']
+    """
+    models = [one_of("--covariance", part.strip(), (*MODELS, "E", "V", "auto")) for part in covariance.split(",")]
+    return Request(
+        cluster_counts(clusters),
+        "all" if "auto" in models else models,
+        one_of("--focal-sets", focal_sets, FAMILIES),
+        one_of("--criterion", criterion, CRITERIA),
+        seed,
+        starts,
+        verbose,
+    )

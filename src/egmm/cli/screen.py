@@ -1,0 +1,125 @@
+"""What commands say: results on standard output, everything else on standard error."""
+
+import functools
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells expect."""
+
+FAILED = 1
+
+EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
+"""What bad data, a failed fit, an unwritable place or a missing extra raise; anything else is a defect of ours."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class CommandError(ValueError):
+    """A request that cannot be met, said in words for the person who typed it."""
+
+
+def message(text: str, kind: str = "") -> None:
+    """Write a line to standard error."""
+    styles = {"error": "bold red", "warning": "yellow", "": "dim"}
+    prefix = {"error": "Error: ", "warning": "Warning: ", "": ""}[kind]
+    console = Console(stderr=True, highlight=False)
+    console.print(Text(prefix, style=styles[kind]) + Text(text, style="" if kind else "dim"), soft_wrap=True)
+
+
+def guarded(command: Command) -> Command:
+    """End a command with an exit code and a sentence instead of a traceback; ``--debug`` shows the traceback."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            with _warnings_as_messages(quiet=bool(options.get("quiet"))):
+                command(*args, **options)
+        except KeyboardInterrupt:
+            message("Stopped; nothing was written.", "error")
+            raise typer.Exit(INTERRUPTED) from None
+        except EXPECTED as error:
+            if options.get("debug"):
+                traceback.print_exc()
+            message(_sentence(error), "error")
+            raise typer.Exit(FAILED) from None
+
+    return run  # type: ignore[return-value]
+
+
+@contextmanager
+def _warnings_as_messages(*, quiet: bool) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        seen: set[str] = set()
+
+        def show(text: Warning | str, *_: Any) -> None:
+            if not quiet and str(text) not in seen:
+                seen.add(str(text))
+                message(str(text), "warning")
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        # Worker processes would write theirs in Python's own words; what they warn of is in their results.
+        os.environ["PYTHONWARNINGS"] = "ignore"
+        yield
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this."
+    return str(error) or type(error).__name__
+
+
+def as_json(result: dict[str, Any]) -> None:
+    """Write the result as one JSON object; what is not a number becomes null."""
+    sys.stdout.write(json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def say(text: str = "", style: str = "") -> None:
+    """Write a paragraph to standard output."""
+    Console(highlight=False).print(Text(text, style=style))
+
+
+def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title: str = "", marked: int = -1) -> None:
+    """Write a table to standard output; the first column and those without a name are text, the rest numbers."""
+    style: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": None, "padding": (0, 1, 0, 0)}
+    table = Table(title=escape(title) or None, pad_edge=False, **style)
+    for at, name in enumerate(columns):
+        table.add_column(escape(name), justify="left" if at == 0 or not name else "right", header_style="bold")
+    for at, line in enumerate(lines):
+        table.add_row(*(escape(cell) for cell in line), style="bold green" if at == marked else "")
+    Console(highlight=False).print(table)
+
+
+def bar(share: float, width: int = 20) -> str:
+    """Draw a share of one as blocks."""
+    return "█" * round(width * min(max(share, 0.0), 1.0))
+
+
+def spaced(count: int) -> str:
+    """Group the digits of a count by threes."""
+    return f"{count:,}".replace(",", " ")

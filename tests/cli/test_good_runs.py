@@ -1,0 +1,213 @@
+"""Commands that do what they were asked."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import egmm
+from egmm import EGMM, CredalPartition
+
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("matplotlib")
+
+
+def tell(result: Any) -> str:
+    """What a failed command said, for the report of the test."""
+    return f"exit {result.returncode}\n{result.stdout}\n{result.stderr}"
+
+
+def test_version(run: Any) -> None:
+    result = run("--version")
+    assert result.stdout == f"egmm {egmm.__version__}\n"
+
+
+def test_help_lists_the_commands_and_is_quick_to_load(call: Any) -> None:
+    result = call("--help")
+    assert result.returncode == 0
+    for command in ("demo", "fit", "predict", "select", "compare", "info"):
+        assert re.search(rf"^\W+{command} ", result.stdout, re.MULTILINE), command
+    assert "completion" in result.stdout
+
+
+def test_completion_script_is_shown(run: Any) -> None:
+    result = run("--show-completion", "bash")
+    assert "complete" in result.stdout, tell(result)
+
+
+def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path) -> None:
+    result = run("fit", rows, "--clusters", "2", "--label", "side", "--out", "made")
+    assert result.returncode == 0, tell(result)
+    made = tmp_path / "made"
+    names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
+    assert {"model.json", "masses.parquet", "labels.parquet", "summary.txt", "report.html"} <= names
+    assert {"figures/partition.png", "figures/masses.png", "figures/history.png"} <= names
+    assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
+    assert "1.000" in result.stdout  # purity against the known classes
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for picture in made.glob("figures/*.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_fit_gives_what_python_gives(call: Any, rows: Path, tmp_path: Path) -> None:
+    result = call("fit", rows, "-c", "2", "--columns", "height,width", "--out", "made", "--no-plots", "--quiet")
+    assert (result.returncode, result.stdout) == (0, ""), tell(result)
+    with rows.open() as file:
+        table = list(csv.DictReader(file))
+    X = np.array([[float(line["height"]), float(line["width"])] for line in table])
+    expected = EGMM(2, random_state=0).fit(X)
+    model = EGMM.load(tmp_path / "made" / "model.json")
+    np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-12)
+    partition = CredalPartition.load(tmp_path / "made" / "masses.parquet")
+    np.testing.assert_allclose(partition.mass, expected.predict_mass(X), atol=1e-12)
+
+
+def test_json_is_one_object_and_nothing_else(run: Any, rows: Path) -> None:
+    result = run("fit", rows, "-c", "1:3", "--label", "side", "--json", "--out", "made", "--no-plots")
+    assert result.returncode == 0, tell(result)
+    found = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert (found["n_rows"], found["n_clusters"], found["columns"]) == (40, 2, ["width", "height"])
+    assert found["metrics"]["ARI"] == 1.0
+    assert [c["n_clusters"] for c in found["candidates"]] == [1, 2, 3]
+    assert sum(s["rows"] for s in found["sets"]) == 40
+    assert "report.html" in found["files"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "feather"])
+def test_tables_in_other_formats(call: Any, rows: Path, tmp_path: Path, kind: str) -> None:
+    result = call("fit", rows, "-c", "2", "--label", "side", "--out", "made", "--table", kind, "--no-plots")
+    assert result.returncode == 0, tell(result)
+    if kind == "csv":
+        with (tmp_path / "made" / "labels.csv").open() as file:
+            lines = list(csv.DictReader(file))
+        assert {line["cluster"] for line in lines} == {"1", "2"}
+        assert [line["row"] for line in lines] == [str(i) for i in range(1, 41)]
+    else:
+        table = pytest.importorskip("pyarrow.feather").read_table(tmp_path / "made" / "masses.feather")
+        assert table.column_names == ["{1}", "{2}", "{1,2}"]
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.npy", "rows.tsv", "numbers.csv"])
+def test_every_format_is_read(call: Any, rows: Path, tmp_path: Path, name: str) -> None:
+    table = pytest.importorskip("pyarrow.csv").read_csv(rows).select(["width", "height"])
+    X = np.column_stack([column.to_numpy() for column in table.columns])
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    elif name.endswith("feather"):
+        pytest.importorskip("pyarrow.feather").write_feather(table, path)
+    elif name.endswith("npy"):
+        np.save(path, X)
+    elif name.endswith("tsv"):
+        path.write_text("a\tb\n" + "\n".join(f"{a!r}\t{b!r}" for a, b in X.tolist()))
+    else:  # no line of names
+        path.write_text("\n".join(f"{a!r},{b!r}" for a, b in X.tolist()))
+    result = call("fit", path, "-c", "2", "--json", "--out", "made", "--no-plots")
+    assert result.returncode == 0, tell(result)
+    found = json.loads(result.stdout)
+    assert found["n_rows"] == 40
+    assert found["log_likelihood"] == pytest.approx(EGMM(2, random_state=0).fit(X).log_likelihood_, rel=1e-9)
+
+
+def test_directories_and_patterns_are_read_in_order(call: Any, rows: Path, tmp_path: Path) -> None:
+    lines = rows.read_text().splitlines()
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "b.csv").write_text("\n".join([lines[0], *lines[21:]]))
+    (folder / "a.csv").write_text("\n".join(lines[:21]))
+    for number, source in enumerate([folder, f"{folder}/*.csv"]):
+        result = call("fit", source, "-c", "2", "--label", "side", "--json", "--out", f"made{number}", "--no-plots")
+        assert result.returncode == 0, tell(result)
+        assert json.loads(result.stdout)["metrics"]["ARI"] == 1.0
+
+
+def test_predict_assigns_new_rows_as_the_model_does(call: Any, rows: Path, tmp_path: Path) -> None:
+    assert call("fit", rows, "-c", "2", "--label", "side", "--standardize", "--out", "made", "-q").returncode == 0
+    new = tmp_path / "new.csv"
+    new.write_text("side,height,extra,width\nx,8,0,8\ny,0,0,0\nz,90,0,90\n")  # other order, other columns
+    result = call("predict", "made/model.json", new)
+    assert result.returncode == 0, tell(result)
+    lines = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert lines[0]["cluster"] != lines[1]["cluster"]
+    assert [line["outlier"] for line in lines] == ["False", "False", "True"]
+    assert sum(float(lines[0][name]) for name in ("{1}", "{2}", "{1,2}")) == pytest.approx(1.0)
+    written = call("predict", "made/model.json", rows, "--out", "out.parquet", "--no-masses", "--json")
+    assert json.loads(written.stdout)["n_rows"] == 40
+    table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["row", "cluster", "set", "probability", "nonspecificity", "outlier"]
+
+
+def test_standardised_models_tell_original_units(call: Any, rows: Path) -> None:
+    assert call("fit", rows, "-c", "2", "--label", "side", "--standardize", "--out", "made", "-q").returncode == 0
+    found = json.loads(call("info", "made/model.json", "--json").stdout)
+    assert found["standardized"] is True
+    means = np.sort(np.array(found["means"]), axis=0)
+    np.testing.assert_allclose(means, [[0, 0], [8, 8]], atol=0.6)
+
+
+def test_info_fits_the_screen(call: Any, rows: Path) -> None:
+    assert call("fit", rows, "-c", "2", "--label", "side", "--out", "made", "-q").returncode == 0
+    result = call("info", "made/model.json")
+    assert "width, height" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_streamed_and_loaded_rows_give_one_model(call: Any, rows: Path, tmp_path: Path) -> None:
+    options = ["-c", "2", "--label", "side", "--no-plots", "--json"]
+    loaded, streamed = (
+        json.loads(call("fit", rows, *options, "--out", name, f"--{name}").stdout) for name in ("no-stream", "stream")
+    )
+    assert streamed["log_likelihood"] == pytest.approx(loaded["log_likelihood"], rel=1e-10)
+    assert streamed["n_rows"] == 40
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(tmp_path / "stream" / "labels.parquet")
+    expected = parquet.read_table(tmp_path / "no-stream" / "labels.parquet")
+    assert table.column("cluster").to_pylist() == expected.column("cluster").to_pylist()
+    again = call("predict", "stream/model.json", rows, "--stream", "--out", "again.parquet")
+    assert again.returncode == 0, tell(again)
+    assert parquet.read_table(tmp_path / "again.parquet").column("set").equals(table.column("set"))
+
+
+def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_path: Path) -> None:
+    options = ["--clusters", "1:3", "--covariance", "EEE,EII", "--label", "side", "--out", "chosen"]
+    result = call("select", rows, *options)
+    assert result.returncode == 0, tell(result)
+    assert re.search(r"6 candidates by EBIC \(higher is better\)", result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    with (tmp_path / "chosen" / "selection.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 6
+    best = max(lines, key=lambda line: float(line["ebic"]))
+    assert best["n_clusters"] == "2"
+    assert {path.name for path in (tmp_path / "chosen").iterdir()} == {"selection.csv", "selection.png", "models.png"}
+
+
+def test_compare_scores_every_algorithm(call: Any, rows: Path, tmp_path: Path) -> None:
+    result = call("compare", rows, "-c", "2", "--label", "side", "--json", "--out", "table.csv")
+    assert result.returncode == 0, tell(result)
+    found = json.loads(result.stdout)["results"]
+    names = {name.lower() for name in ("EGMM", "ECM", "FCM", "BPEC", "BootGMM") if name in egmm.__all__}
+    assert {record["algorithm"] for record in found} == names
+    assert all(record["ARI"] == 1.0 for record in found if record["algorithm"] == "egmm")
+    assert (tmp_path / "table.csv").read_text().startswith("algorithm,")
+    screen = call("compare", rows, "-c", "2", "--label", "side", "--algorithms", "egmm")
+    assert max(map(len, screen.stdout.splitlines())) <= 80
+
+
+@pytest.mark.slow
+def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
+    result = run("demo")
+    assert result.returncode == 0, tell(result)
+    named = re.findall(r"^  (\S+)$", result.stdout, re.MULTILINE)
+    assert any(name.endswith("report.html") for name in named)
+    assert all((tmp_path / name).stat().st_size > 1000 for name in named)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    seconds = float(re.findall(r"Done in ([\d.]+) s", result.stdout)[0])
+    assert seconds < 60
+    assert run("demo").returncode == 1
