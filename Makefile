@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint types imports clean
+.PHONY: demo test test-fast lint types imports docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/egmm demo --force
 
 test: lint types imports
 	$(BIN)/python -m pytest
@@ -30,5 +30,10 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
+# Warnings are errors, and so is a public name without a page.
+docs: $(VENV)/.installed
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist docs/_build docs/gallery docs/figures/guide egmm-demo

@@ -1,0 +1,42 @@
+"""
+Surely and possibly
+===================
+
+Four overlapping classes, as in the paper. The lower approximation of a cluster holds the rows that surely belong to it,
+the upper one those that possibly do.
+"""
+
+import matplotlib.pyplot as plt
+
+from egmm import EGMM
+from egmm.datasets import make_four_class
+from egmm.plotting import plot_approximations, plot_density, plot_history, plot_partition
+
+X, _ = make_four_class(random_state=2)
+model = EGMM(n_clusters=4, random_state=0).fit(X)
+partition = model.partition(X)
+plot_partition(X, partition, means=model.means_, covariances=model.covariances_)
+plt.show()
+
+# %%
+# A row is drawn in a mixed colour with a shape of its own where a set of clusters has the most mass, and fades as its
+# largest mass falls.
+
+plot_approximations(X, partition, means=model.means_)
+plt.show()
+
+# %%
+# By interval dominance a cluster stays possible while its plausibility reaches the belief of every other: more rows are
+# left open.
+
+plot_approximations(X, partition, by="dominance", means=model.means_)
+plt.show()
+
+# %%
+# The density of the mixture (contours hold 10, 30, 50, 70, 90 and 99 % of the rows) and the way to it.
+
+_, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+plot_density(model.weights_, model.focal_means_, model.focal_covariances_, ax=left)
+left.scatter(*X.T, s=3, color="0.6", zorder=1)
+plot_history(model.log_likelihood_history_, converged=model.converged_, ax=right)
+plt.show()
