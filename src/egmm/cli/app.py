@@ -7,7 +7,7 @@ import typer
 
 from egmm import __version__
 from egmm.cli import options as o
-from egmm.cli.screen import guarded
+from egmm.cli.screen import guarded, has_images
 
 # Importing an estimator takes about a second: help and completion must not wait for it.
 # ruff: noqa: PLC0415
@@ -198,6 +198,31 @@ def compare(
         as_machine=json,
         quiet=quiet,
     )
+
+
+def segment(
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
+    clusters: Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:6 or a list 2,3.")] = "2:6",
+    mask: Annotated[Path | None, typer.Option("--mask", help="Image that is not zero where to segment.")] = None,
+    spatial: Annotated[bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.")] = False,
+    seed: o.Seed = 0,
+    out: o.Out = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, ambiguity and approximations."""
+    counts = o.cluster_counts(clusters)
+    from egmm.cli import segmenting
+
+    segmenting.segment(
+        images, mask, counts, spatial=spatial, seed=seed, out=out, force=force, as_machine=json, quiet=quiet
+    )
+
+
+if has_images():
+    app.command()(guarded(segment))
 
 
 @app.command()

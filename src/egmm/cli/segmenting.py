@@ -1,0 +1,93 @@
+"""``egmm segment`` and the brain of ``egmm demo``."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm.cli import figures
+from egmm.cli.output import check_free, writing_directory
+from egmm.cli.screen import CommandError, as_json, say, show_table, spaced
+
+T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
+T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
+"""What the clusters of the paper's two modalities mean on their common frame."""
+
+
+def segment(
+    images: Sequence[Path],
+    mask: Path | None,
+    counts: Sequence[int],
+    *,
+    spatial: bool,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Segment an image, or several modalities of one grid, and write the maps."""
+    for path in [*images, *([] if mask is None else [mask])]:
+        if not path.is_file():
+            raise CommandError(f"{path} does not exist.")
+    target = out or Path(f"egmm-{images[0].name.split('.')[0]}")
+    check_free(target, force=force)
+    image = import_module("egmm.image")
+    found = image.segment(
+        [str(path) for path in images],
+        None if mask is None else str(mask),
+        list(counts),
+        spatial=spatial,
+        random_state=seed,
+        verbose=int(not (quiet or as_machine)),
+    )
+    with writing_directory(target, force=force) as work:
+        _write_maps(work, found)
+        files = sorted(path.name for path in work.iterdir())
+    sizes = np.bincount(found.labels().ravel(), minlength=found.n_clusters + 1)[1:]
+    if as_machine:
+        clusters = dict(zip(found.names, sizes.tolist(), strict=True))
+        numbers = {"n_voxels": int(sizes.sum()), "n_clusters": found.n_clusters, "n_ambiguous": found.n_ambiguous}
+        as_json({"command": "segment", "output": str(target), "files": files, **numbers, "voxels": clusters})
+    elif not quiet:
+        voxels = int(sizes.sum())
+        share = 100 * found.n_ambiguous / max(voxels, 1)
+        say(f"{found.n_clusters} clusters in {spaced(voxels)} voxels; {share:.1f} % may be of several clusters.\n")
+        show_table(["cluster", "voxels"], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
+        say(f"\nWritten to {target}/: {', '.join(files)}")
+
+
+def _write_maps(work: Path, found: Any) -> None:
+    """Volumes as NIfTI, pictures as PNG, and for both the approximations to look at."""
+    if found.mask.ndim == 3 or found.affine is not None:
+        for what in ("labels", "ambiguity", "mass"):
+            found.to_nifti(work / f"{what}.nii.gz", what)
+    else:
+        for what in ("labels", "ambiguity"):
+            found.to_png(work / f"{what}.png", what)
+    axes = figures.new_axes(found.n_clusters, (4.2, 4.6))
+    figures.save(found.plot(axes=np.atleast_1d(axes)), work / "approximations.png")
+
+
+def brain(work: Path) -> str:
+    """Segment the T1 and T2 images of a brain phantom, fuse them, and say what was found."""
+    image = import_module("egmm.image")
+    phantom = image.make_brain_phantom()
+    t1 = image.segment(phantom.t1, phantom.mask, 2, names=tuple(T1_STANDS_FOR))
+    t2 = image.segment(phantom.t2, phantom.mask, 2, names=tuple(T2_STANDS_FOR))
+    fused = image.fuse(t1, t2, [T1_STANDS_FOR, T2_STANDS_FOR], names=("pathology", "CSF", "normal"))
+    axes = figures.new_axes(5, (3.6, 4.4))
+    for ax, picture, title in zip(axes[:2], (phantom.t1, phantom.t2), ("T1", "T2"), strict=True):
+        ax.imshow(picture, cmap="gray", origin="lower")
+        ax.set_title(title)
+        ax.set_axis_off()
+    fused.plot(axes=axes[2:])
+    figures.save(axes, work / "brain.png")
+    right = (fused.labels() == phantom.areas)[phantom.mask].mean()
+    return (
+        f"T1 tells CSF from tissue, T2 pathology from the rest; fused, they tell pathology, CSF and normal tissue "
+        f"apart: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are right, "
+        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are left open."
+    )
