@@ -2,8 +2,8 @@
 More than two features
 ======================
 
-Fisher's irises have four measurements. A plot needs a plane: two features, principal components, or the plane that parts
-the clusters best.
+Fisher's irises have four measurements. A plot needs a plane: two features, principal components, or the plane that
+parts the clusters best.
 """
 
 import matplotlib.pyplot as plt

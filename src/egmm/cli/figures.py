@@ -75,7 +75,7 @@ def write_selection(folder: Path, selection: Any) -> None:
             counts,
             values,
             name=selection.criterion.upper(),
-            higher_is_better=selection.criterion == "ebic",
+            higher_is_better=selection.higher_is_better,
             best=(selection.n_clusters, selection.covariance),
             ax=new_axes(size=(1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(values))),
         )

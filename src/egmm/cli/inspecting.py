@@ -54,7 +54,7 @@ def select(
 
 def show_selection(selection: Selection) -> None:
     """Print the best candidates, the chosen one marked."""
-    sign = -1.0 if CRITERIA[selection.criterion] else 1.0
+    sign = -1.0 if selection.higher_is_better else 1.0
     table = sorted(
         selection.table(), key=lambda r: (bool(r["failure"]), r["degenerate"], sign * r[selection.criterion])
     )
@@ -64,7 +64,7 @@ def show_selection(selection: Selection) -> None:
         note = note or ("" if record["converged"] else "not converged")
         values = ["–" if record["failure"] else f"{record[name]:.1f}" for name in CRITERIA]
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
-    better = "higher" if CRITERIA[selection.criterion] else "lower"
+    better = "higher" if selection.higher_is_better else "lower"
     heading = f"{len(table)} candidates by {selection.criterion.upper()} ({better} is better)"
     show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
     if len(table) > len(lines):

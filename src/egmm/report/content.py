@@ -161,7 +161,7 @@ def _selection(selection: Any) -> dict[str, Any]:
         line[counts.index(record["n_clusters"])] = float(value) if np.isfinite(value) else None
     return {
         "criterion": selection.criterion.upper(),
-        "higher": selection.criterion == "ebic",
+        "higher": selection.higher_is_better,
         "counts": counts,
         "lines": [{"name": name, "values": values} for name, values in lines.items()],
         "best": [selection.n_clusters, selection.covariance],
