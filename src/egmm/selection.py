@@ -113,12 +113,14 @@ class Selection:
         """Draw the criterion against the number of clusters, a line per covariance model."""
         counts, models = self._axes()
         values = {model: [self._value(count, model) for count in counts] for model in models}
+        degenerate = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate}
         return plot_criterion(
             counts,
             values,
             name=self.criterion.upper(),
             higher_is_better=self.higher_is_better,
             best=(self.n_clusters, self.covariance),
+            doubtful={model: [(count, model) in degenerate for count in counts] for model in models},
             ax=ax,
         )
 

@@ -226,6 +226,14 @@ def test_bars_join_algorithms_that_do_not_differ() -> None:
     np.testing.assert_allclose(joined, [[0.95, 1.55], [1.45, 2.35]])
 
 
+def test_degenerate_fits_are_hollow_and_named() -> None:
+    values = {"EEE": [-10.0, -5.0, -1.0]}
+    ax = plot_criterion([2, 3, 4], values, best=(3, "EEE"), doubtful={"EEE": [False, False, True]})
+    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    np.testing.assert_array_equal(hollow[0].get_xydata(), [[4, -1.0]])
+    assert ax.get_title() == "hollow: degenerate, not to be chosen"
+
+
 def test_grid_frames_the_best_and_writes_every_value() -> None:
     values = {"EEE": [-10.0, -5.0], "EII": [-7.0, np.nan]}
     ax = plot_model_grid([2, 3], values, best=(3, "EEE"))

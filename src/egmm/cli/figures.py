@@ -50,7 +50,9 @@ def write_figures(folder: Path, fitted: Any) -> None:
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
     if X.shape[1] > 1:
         view = view_of(X, partition, feature_names=names)
-        panels = plot_approximations(X, partition, means=model.means_, view=view, axes=new_axes(2, (4.8, 4.4)))
+        # Where no set of several clusters is the heaviest, only the more cautious rule shows a difference.
+        by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
+        panels = plot_approximations(X, partition, by=by, means=model.means_, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
         density = (model.weights_, model.focal_means_, model.focal_covariances_)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")

@@ -39,7 +39,8 @@ def select(
     if out is not None:
         with writing_directory(out, force=force) as work:
             table = selection.table()
-            write_columns(work / "selection.csv", {name: [record[name] for record in table] for name in table[0]})
+            names = dict.fromkeys(name for record in table for name in record)
+            write_columns(work / "selection.csv", {name: [record.get(name) for record in table] for name in names})
             figures.write_selection(work, selection)
             files = sorted(path.name for path in work.iterdir())
     chosen = {"n_clusters": selection.n_clusters, "covariance": selection.covariance}

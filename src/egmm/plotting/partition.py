@@ -145,7 +145,8 @@ def plot_approximations(
     axes = axes_row_or_new(axes, 2)
     plane = view_of(rows, partition, view, feature_names)
     points, rough = plane.points(rows), partition.rough(by)
-    titles = ("lower approximations: surely", "upper approximations: possibly")
+    rule = " (dominance)" if by == "dominance" else ""
+    titles = (f"lower approximations: surely{rule}", f"upper approximations: possibly{rule}")
     for ax, members, title in zip(axes, rough, titles, strict=True):
         _scatter_members(ax, points, members)
         draw_hulls(ax, points, members)

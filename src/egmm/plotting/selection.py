@@ -15,6 +15,7 @@ def plot_criterion(
     name: str = "EBIC",
     higher_is_better: bool = True,
     best: tuple[int, str] | None = None,
+    doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
     """Draw a criterion against the number of clusters, a line per model, the best choice ringed.
@@ -31,6 +32,8 @@ def plot_criterion(
         Direction, told in the axis label.
     best : tuple of (int, str), default=None
         Number of clusters and model chosen.
+    doubtful : mapping of str to sequence of bool, default=None
+        Fits that are no candidates although their criterion may be better, drawn hollow: degenerate ones.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -45,9 +48,15 @@ def plot_criterion(
     'number of clusters'
     """
     ax = axes_or_new(ax)
+    has_doubtful = False
     for i, (model, line) in enumerate(values.items()):
         style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
         ax.plot(n_clusters, line, label=model, linestyle="-" if i < len(PALETTE) else "--", **style)
+        hollow = np.asarray(doubtful[model] if doubtful else [False] * len(line), dtype=bool)
+        if hollow.any():
+            at, height = np.asarray(n_clusters)[hollow], np.asarray(line, dtype=float)[hollow]
+            ax.plot(at, height, linestyle="", **style | {"markerfacecolor": "white", "zorder": 3})
+            has_doubtful = True
         if best is not None and best[1] == model:
             at = list(n_clusters).index(best[0])
             ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor="black")
@@ -57,6 +66,8 @@ def plot_criterion(
     finite = np.concatenate([np.asarray(line, dtype=float) for line in values.values()])
     if len(values) > 1 and np.isfinite(finite).any():
         ax.legend(title="model", ncols=2 if len(values) > 7 else 1, fontsize="small")
+    if has_doubtful:
+        ax.set_title("hollow: degenerate, not to be chosen", fontsize="small")
     ax.grid(alpha=0.3)
     return ax
 

@@ -164,6 +164,7 @@ def _selection(selection: Any) -> dict[str, Any]:
         "higher": selection.higher_is_better,
         "counts": counts,
         "lines": [{"name": name, "values": values} for name, values in lines.items()],
+        "degenerate": [[r["n_clusters"], r["covariance"]] for r in table if r["degenerate"]],
         "best": [selection.n_clusters, selection.covariance],
     }
 

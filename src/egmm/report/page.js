@@ -515,7 +515,7 @@
   }
 
   // Curves ----------------------------------------------------------------------------------------------------------
-  function chart(node, xs, lines, xName, yName, ringed) {
+  function chart(node, xs, lines, xName, yName, ringed, hollow = []) {
     const W = 560, H = 300, L = 74, R = 14, T = 14, B = 44, space = "http://www.w3.org/2000/svg";
     const svg = (tag, attributes, text) => {
       const part = document.createElementNS(space, tag);
@@ -541,7 +541,8 @@
       picture.append(svg("polyline", { points: known.map(([x, v]) => `${X(x)},${Y(v)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2,
         "stroke-dasharray": at >= palette.length ? "5 4" : "none" }));
       for (const [x, v] of known.length <= 60 ? known : []) {
-        const dot = svg("circle", { cx: X(x), cy: Y(v), r: 3.5, fill: colour });
+        const isHollow = hollow.some(([count, name]) => count === x && name === item.name);
+        const dot = svg("circle", { cx: X(x), cy: Y(v), r: 3.5, fill: isHollow ? "transparent" : colour, stroke: colour, "stroke-width": 1.5 });
         dot.append(svg("title", {}, `${item.name ? item.name + ", " : ""}${xName} ${x}: ${number(v, 7)}`));
         picture.append(dot);
         if (ringed && ringed[0] === x && ringed[1] === item.name) picture.append(svg("circle", { cx: X(x), cy: Y(v), r: 9, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
@@ -560,9 +561,10 @@
   function showCharts() {
     chart($("history-chart"), data.historySteps, [{ name: "", values: data.history }], "step", "log-likelihood");
     if (!data.selection) return;
-    const { criterion, higher, counts, lines, best } = data.selection;
+    const { criterion, higher, counts, lines, best, degenerate } = data.selection;
     $("selection-section").hidden = false;
-    chart($("selection-chart"), counts, lines, "number of clusters", `${criterion} (${higher ? "higher" : "lower"} is better)`, best);
+    chart($("selection-chart"), counts, lines, "number of clusters", `${criterion} (${higher ? "higher" : "lower"} is better)`, best, degenerate);
+    if (degenerate.length) $("selection-chart").append(element("p", { class: "note", text: "Hollow: degenerate fits, not chosen whatever their criterion." }));
   }
 
   // Page ------------------------------------------------------------------------------------------------------------
