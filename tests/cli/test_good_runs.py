@@ -30,7 +30,7 @@ def test_version(run: Any) -> None:
 def test_help_lists_the_commands_and_is_quick_to_load(call: Any) -> None:
     result = call("--help")
     assert result.returncode == 0
-    for command in ("demo", "fit", "predict", "select", "compare", "info"):
+    for command in ("demo", "fit", "predict", "select", "compare", "segment", "info"):
         assert re.search(rf"^\W+{command} ", result.stdout, re.MULTILINE), command
     assert "completion" in result.stdout
 

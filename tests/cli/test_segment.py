@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-image = pytest.importorskip("egmm.image", reason="this version has no part for images")
 pillow = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
 

@@ -7,7 +7,7 @@ import typer
 
 from egmm import __version__
 from egmm.cli import options as o
-from egmm.cli.screen import guarded, has_images
+from egmm.cli.screen import guarded
 
 # Importing an estimator takes about a second: help and completion must not wait for it.
 # ruff: noqa: PLC0415
@@ -200,6 +200,8 @@ def compare(
     )
 
 
+@app.command()
+@guarded
 def segment(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
     clusters: Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:6 or a list 2,3.")] = "2:6",
@@ -219,10 +221,6 @@ def segment(
     segmenting.segment(
         images, mask, counts, spatial=spatial, seed=seed, out=out, force=force, as_machine=json, quiet=quiet
     )
-
-
-if has_images():
-    app.command()(guarded(segment))
 
 
 @app.command()

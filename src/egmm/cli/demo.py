@@ -10,7 +10,7 @@ from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, writ
 from egmm.cli.models import Fitted, fit_data
 from egmm.cli.options import Request
 from egmm.cli.output import check_free, write_columns, writing_directory
-from egmm.cli.screen import as_json, has_images, message, say
+from egmm.cli.screen import as_json, message, say
 from egmm.datasets import make_diamond, make_four_class
 from egmm.plotting import plot_masses, plot_partition
 from egmm.selection import select_model
@@ -31,11 +31,9 @@ def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
         if is_talking:
             message("Four-class: 800 rows from four overlapping Gaussians ...")
         four = _four_class(work)
-        brain = ""
-        if has_images():
-            if is_talking:
-                message("Brain phantom: T1 and T2 images with lesions, segmented and fused ...")
-            brain = segmenting.brain(work)
+        if is_talking:
+            message("Brain phantom: T1 and T2 images with lesions, segmented and fused ...")
+        brain = segmenting.brain(work)
         files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
     seconds = time.perf_counter() - began
     if as_machine:
@@ -46,13 +44,11 @@ def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
             say(sentence)
         say()
         show_sets(four.partition)
-        if brain:
-            say("\nBrain phantom", "bold")
-            say(brain)
+        say("\nBrain phantom", "bold")
+        say(brain)
         say(f"\nDone in {seconds:.1f} s. Open these:", "bold")
         for name in ("report.html", "diamond.png", "brain.png", "figures/partition.png", "figures/approximations.png"):
-            if name in files:
-                say(f"  {out / name}")
+            say(f"  {out / name}")
 
 
 def _diamond(work: Path) -> None:

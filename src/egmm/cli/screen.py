@@ -8,7 +8,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import typer
@@ -30,11 +29,6 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 class CommandError(ValueError):
     """A request that cannot be met, said in words for the person who typed it."""
-
-
-def has_images() -> bool:
-    """Whether this installation has the part for images."""
-    return find_spec("egmm.image") is not None
 
 
 def message(text: str, kind: str = "") -> None:

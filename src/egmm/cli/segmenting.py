@@ -1,15 +1,15 @@
 """``egmm segment`` and the brain of ``egmm demo``."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from egmm.cli import figures
 from egmm.cli.output import check_free, writing_directory
 from egmm.cli.screen import CommandError, as_json, say, show_table, spaced
+from egmm.image import SegmentedImage, fuse, make_brain_phantom
+from egmm.image import segment as segment_image
 
 T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
 T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
@@ -34,8 +34,7 @@ def segment(
             raise CommandError(f"{path} does not exist.")
     target = out or Path(f"egmm-{images[0].name.split('.')[0]}")
     check_free(target, force=force)
-    image = import_module("egmm.image")
-    found = image.segment(
+    found = segment_image(
         [str(path) for path in images],
         None if mask is None else str(mask),
         list(counts),
@@ -59,7 +58,7 @@ def segment(
         say(f"\nWritten to {target}/: {', '.join(files)}")
 
 
-def _write_maps(work: Path, found: Any) -> None:
+def _write_maps(work: Path, found: SegmentedImage) -> None:
     """Volumes as NIfTI, pictures as PNG, and for both the approximations to look at."""
     if found.mask.ndim == 3 or found.affine is not None:
         for what in ("labels", "ambiguity", "mass"):
@@ -73,11 +72,10 @@ def _write_maps(work: Path, found: Any) -> None:
 
 def brain(work: Path) -> str:
     """Segment the T1 and T2 images of a brain phantom, fuse them, and say what was found."""
-    image = import_module("egmm.image")
-    phantom = image.make_brain_phantom()
-    t1 = image.segment(phantom.t1, phantom.mask, 2, names=tuple(T1_STANDS_FOR))
-    t2 = image.segment(phantom.t2, phantom.mask, 2, names=tuple(T2_STANDS_FOR))
-    fused = image.fuse(t1, t2, [T1_STANDS_FOR, T2_STANDS_FOR], names=("pathology", "CSF", "normal"))
+    phantom = make_brain_phantom()
+    t1 = segment_image(phantom.t1, phantom.mask, 2, names=tuple(T1_STANDS_FOR))
+    t2 = segment_image(phantom.t2, phantom.mask, 2, names=tuple(T2_STANDS_FOR))
+    fused = fuse(t1, t2, [T1_STANDS_FOR, T2_STANDS_FOR], names=("pathology", "CSF", "normal"))
     axes = figures.new_axes(5, (3.6, 4.4))
     for ax, picture, title in zip(axes[:2], (phantom.t1, phantom.t2), ("T1", "T2"), strict=True):
         ax.imshow(picture, cmap="gray", origin="lower")
