@@ -91,6 +91,26 @@ def test_anything_array_like_is_taken(X, rows) -> None:
     np.testing.assert_array_equal(EGMM(3, random_state=0).fit(rows(X)).labels_, EGMM(3, random_state=0).fit(X).labels_)
 
 
+def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
+    model = EGMM(3, random_state=0).fit(X)
+    many = np.repeat(X, 3000, axis=0)
+
+    def compile_now(dtype, order):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr("egmm.em.estep_numba.kernel", compile_now)
+    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: False)
+    assert len(model.predict(many)) == len(many)
+    assert np.isfinite(model.score(many))
+    # With a kernel at hand it is used, as it is where it was asked for.
+    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: True)
+    with pytest.raises(AssertionError, match="compiled"):
+        model.predict(many)
+    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: False)
+    with pytest.raises(AssertionError, match="compiled"):
+        model.set_params(engine="numba").predict(X)
+
+
 # Messages --------------------------------------------------------------------------------------------------------
 
 

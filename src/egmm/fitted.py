@@ -19,7 +19,8 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.fit import choose_engine
+from egmm.em.estep_numba import is_compiled
+from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
@@ -330,7 +331,9 @@ class FittedMixture(BaseEstimator):
         centre = self.means_.mean(axis=0)
         params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
         model = components(params, centre, self.focal_sets_.shares)
-        engine = choose_engine(self.engine, *rows.size, model.shares, model.is_shared)
+        # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
+        n_passes = EXPECTED_PASSES if is_compiled() else 1
+        engine = choose_engine(self.engine, *rows.size, model.shares, model.is_shared, n_passes)
         return partial(function, model=model, engine=engine)
 
     def _cluster_names(self) -> list[str]:

@@ -91,6 +91,11 @@ def kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
         return _kernel(dtype, order)
 
 
+def is_compiled() -> bool:
+    """Whether this process has a kernel at hand."""
+    return _kernel.cache_info().currsize > 0
+
+
 @cache
 def _kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
     """Compile the kernel or read it from the cache; say so where it takes long."""

@@ -82,14 +82,16 @@ class Fit(NamedTuple):
         return self.ascent.point.log_likelihood
 
 
-def choose_engine(engine: str, n_rows: float, n_features: int, shares: FloatArray, is_shared: bool) -> str:
+def choose_engine(
+    engine: str, n_rows: float, n_features: int, shares: FloatArray, is_shared: bool, n_passes: int = EXPECTED_PASSES
+) -> str:
     """Compile where the passes expected in NumPy would take longer than compiling."""
     if engine != "auto":
         return engine
     n_focal, n_clusters = shares.shape
     products = n_clusters * n_features * (1 if is_shared else n_features)
     seconds = n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * products)
-    return "numba" if seconds * EXPECTED_PASSES > SECONDS_TO_COMPILE else "numpy"
+    return "numba" if seconds * n_passes > SECONDS_TO_COMPILE else "numpy"
 
 
 def fit_mixture(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Fit:
