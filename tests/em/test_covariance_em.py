@@ -159,7 +159,7 @@ def test_given_hyperparameters_are_in_the_units_of_the_rows(rng):
         ({"nu": 3}, ValueError, r"a hyperparameter of prior must be one of 'kappa', .* got 'nu'"),
         ({"kappa": -1}, ValueError, r"prior\['kappa'\] must be a finite number in \[0, inf\], got -1"),
         ({"degrees": 0}, ValueError, r"prior\['degrees'\] must be a finite number in \(0, inf\], got 0"),
-        ({"mean": [1.0]}, ValueError, r"prior\['mean'\] must have shape \(2\), got \(1,\)"),
+        ({"mean": [1.0]}, ValueError, r"prior\['mean'\] must have shape \(2,\), got \(1,\)"),
         ({"scale": [1.0, 2.0]}, ValueError, r"prior\['scale'\] must have shape \(2, 2\), got \(2,\)"),
     ],
 )

@@ -226,11 +226,11 @@ def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
     steps = []
     attempt = Ascent._try
 
-    def out_of_bounds_at_first(self, newton, step):
-        steps.append(step)
+    def out_of_bounds_at_first(self, make):
+        steps.append(make.args[0])
         if len(steps) == 1:
             monkeypatch.setattr(type(problem), "evaluate", refuse)
-        result = attempt(self, newton, step)
+        result = attempt(self, make)
         monkeypatch.setattr(type(problem), "evaluate", evaluate)
         return result
 

@@ -133,7 +133,7 @@ class Ascent:
         try:
             with np.errstate(all="ignore"):
                 point = self.problem.evaluate(make())
-        except NotPositiveDefiniteError:
+        except (NotPositiveDefiniteError, np.linalg.LinAlgError):
             return None
         return point if np.isfinite(point.objective) else None
 
