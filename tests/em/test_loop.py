@@ -223,12 +223,12 @@ def test_a_direction_that_is_not_uphill_leads_back_to_em(monkeypatch, crawling) 
 
 def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
     problem, labels = crawling
-    steps = []
+    means = []
     attempt = Ascent._try
 
     def out_of_bounds_at_first(self, make):
-        steps.append(make.args[0])
-        if len(steps) == 1:
+        means.append(make().means - self.point.params.means)
+        if len(means) == 1:
             monkeypatch.setattr(type(problem), "evaluate", refuse)
         result = attempt(self, make)
         monkeypatch.setattr(type(problem), "evaluate", evaluate)
@@ -240,7 +240,7 @@ def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
     evaluate = type(problem).evaluate
     monkeypatch.setattr(Ascent, "_try", out_of_bounds_at_first)
     ascent, trace = ascend(problem, labels, tol=1e-9)
-    np.testing.assert_allclose(steps[1], 0.1 * steps[0], rtol=1e-12)
+    np.testing.assert_allclose(means[1], 0.1 * means[0], rtol=1e-9)
     assert np.diff(trace[:, 1]).min() >= 0
     assert ascent.converged
 
