@@ -12,13 +12,19 @@ from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Point, Problem
 
 TRAIL = 8
-"""EM steps before quasi-Newton may take over; their gradients are its first curvature."""
+"""EM steps before quasi-Newton may take over."""
+
+SEEN = 3
+"""Last points of EM whose gradients are quasi-Newton's first curvature; more of them teach it no more."""
 
 PATIENCE = 12
 """EM goes on while it is predicted to finish within so many passes."""
 
 CRAWL = 1e-3
 """Gain per unit weight below which EM crawls. Above it EM is still finding its basin, where curvature misleads."""
+
+CRAWL_DEAR = 3e-3
+"""The same where the M-step is an iteration of its own, which quasi-Newton steps spare."""
 
 REVIVED = 0.1
 """Rows' worth of weight given back to a focal set that has less but grows: near zero that is too slow to be seen."""
@@ -82,9 +88,10 @@ class Ascent:
                 # Small gains may be the M-step's fault: the gradient decides.
                 self.newton = QuasiNewton.from_trail(self.problem, self.trail[-1:])
             return
-        crawls = gains[-1] < CRAWL * self.problem.moments.weight and left * rate**PATIENCE > self.tol
+        slow = CRAWL if self.problem.has_exact_m_step else CRAWL_DEAR
+        crawls = gains[-1] < slow * self.problem.moments.weight and left * rate**PATIENCE > self.tol
         if crawls and len(self.trail) > TRAIL:
-            self.newton = QuasiNewton.from_trail(self.problem, self.trail)
+            self.newton = QuasiNewton.from_trail(self.problem, self.trail[-SEEN:])
 
     def _newton_step(self, newton: QuasiNewton) -> None:
         step, slope = newton.propose()
