@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from egmm import BPEC, ECM, EGMM, FCM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
+from egmm.selection import _engine
 
 mpl.use("Agg")
 
@@ -152,3 +153,10 @@ def test_wrong_arguments(blobs) -> None:
         select_model(blobs, [0, 1])
     with pytest.raises(TypeError, match="estimator must be one of FCM, ECM, BPEC, or None for EGMM; got KMeans"):
         select_model(blobs, estimator=KMeans())
+
+
+def test_a_search_compiles_where_one_fit_would_not() -> None:
+    X = np.zeros((10_000, 5))
+    assert _engine(EGMM(), X, 4, 1) == "numpy"
+    assert _engine(EGMM(), X, 9, 112) == "numba"
+    assert _engine(EGMM(engine="numpy"), X, 9, 112) == "numpy"

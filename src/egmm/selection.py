@@ -16,8 +16,10 @@ from sklearn.utils import check_random_state
 
 from egmm._checks import check_choice, check_integer
 from egmm._progress import Progress
+from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM
 from egmm.em.covariance import MODELS
+from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows import ReadError, is_remote
@@ -217,6 +219,8 @@ def select_model(
     if not counts or not models:
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
     base.set_params(random_state=seed)
+    if isinstance(base, EGMM):
+        base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
     jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
     n_processes = 1 if is_remote(X) else n_jobs or available_cores()
     candidates = []
@@ -234,6 +238,16 @@ def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
         return [covariance]
     n_features = X.shape[1] if is_remote(X) else np.shape(X)[1]
     return ["E", "V"] if n_features == 1 else list(MODELS)
+
+
+def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
+    """Engine of all fits together: what one fit would not repay, a search may."""
+    if is_remote(X):
+        return str(base.engine)
+    n_rows, n_features = np.shape(X)
+    shares = FocalSets.pairs(most_clusters).shares
+    # Half the passes: the candidates are on average half as large as the largest.
+    return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)
 
 
 def _candidate(base: Any, n_clusters: int, model: str) -> Any:
