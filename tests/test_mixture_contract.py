@@ -258,6 +258,18 @@ def test_interrupted_the_best_so_far_is_usable(X, monkeypatch, options, n_sums) 
     assert model.score(X) * len(X) == pytest.approx(model.log_likelihood_, rel=1e-9)
 
 
+def test_interrupted_in_a_later_start_it_has_not_converged(X, monkeypatch) -> None:
+    first = EGMM(3, random_state=0).fit(X)
+    assert first.converged_
+    # One sum for the moments, one for the sample, and the passes of the first start.
+    interrupt_at(monkeypatch, 40)
+    model = EGMM(3, random_state=0, n_init=50)
+    with pytest.raises(KeyboardInterrupt, match="the model holds the best parameters so far"):
+        model.fit(X)
+    assert model.log_likelihood_ >= first.log_likelihood_ - 1e-6
+    assert not model.converged_
+
+
 def test_interrupted_before_the_first_pass_it_is_not_fitted(X, monkeypatch) -> None:
     model = EGMM(3, random_state=0)
     interrupt_at(monkeypatch, 2)
