@@ -263,3 +263,30 @@ def test_steps_far_out_of_bounds_warn_nobody(monkeypatch, backend, length, n_job
         ascent, trace = ascend(problem, labels, tol=1e-6)
     assert np.diff(trace[:, 1]).min() >= 0
     assert ascent.converged
+
+
+def test_a_set_that_had_all_but_died_out_comes_back(rng) -> None:
+    # Two clusters fitted without the set between them: with next to no weight on it the ascent is at a saddle.
+    X = np.concatenate([rng.normal(centre, 1, (n, 2)) for centre, n in ((0, 100), (9, 100), (4.5, 40))])
+    labels = (X[:, 0] > 4.5).astype(int)
+    apart, _ = ascend(problem_of(X, "singletons", 2), labels, tol=1e-9)
+    problem = problem_of(X, "full", 2)
+    weights = np.append(apart.point.params.weights, 1e-12)
+    start = apart.point.params._replace(weights=weights / weights.sum())
+    ascent = Ascent.from_start(problem, start, tol=1e-4, accelerate=True).run(200)
+    assert ascent.converged
+    assert ascent.point.params.weights[2] > 0.1
+    assert ascent.point.objective > apart.point.objective + 10
+    assert np.diff(ascent.history).min() > -1e-9
+
+
+@pytest.mark.parametrize("covariance", ["VII", "VEE", "VVV"])
+def test_what_em_gains_is_never_negative_with_a_ridge(blobs, covariance) -> None:
+    X, labels = blobs
+    problem = problem_of(X, "full", 3, covariance, ridge=0.5)
+    points = [problem.evaluate(start_of(problem, labels))]
+    for _ in range(40):
+        points.append(problem.evaluate(problem.m_step(points[-1])))
+    gains = [problem.gain(before, after) for before, after in itertools.pairwise(points)]
+    assert min(gains) >= -1e-9
+    assert min(after.objective - before.objective for before, after in itertools.pairwise(points)) < -1e-6
