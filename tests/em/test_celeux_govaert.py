@@ -88,3 +88,37 @@ def test_one_feature_leaves_volumes_only(model):
     counts, scatters = np.array([2.0, 8.0]), np.array([[[6.0]], [[4.0]]])
     expected = [1.0, 1.0] if model.startswith("E") else [3.0, 0.5]
     np.testing.assert_allclose(solve(model, counts, scatters)[:, 0, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_many_problems_together_are_solved_as_one_by_one(rng, model):
+    counts = rng.uniform(5, 50, size=(6, 3))
+    scatters = np.stack([random_scatters(rng, 3, 4) for _ in range(6)])
+    if is_diagonal(model):
+        scatters = np.einsum("bkdd->bkd", scatters)
+    previous = np.stack([fit_covariances(model, n, w) for n, w in zip(counts, scatters[::-1], strict=True)])
+    for starts in ([None] * 6, previous):
+        together = fit_covariances(model, counts, scatters, None if starts[0] is None else previous)
+        alone = [fit_covariances(model, *problem) for problem in zip(counts, scatters, starts, strict=True)]
+        np.testing.assert_allclose(together, alone, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", ITERATIVE)
+def test_fewer_inner_iterations_still_descend(rng, model):
+    counts, scatters = np.array([30.0, 12.0, 55.0]), random_scatters(rng, 3, 4)
+    at = solve(model, counts, random_scatters(rng, 3, 4))
+    read, last = (scatters, at)
+    if is_diagonal(model):
+        read, last = (np.einsum("kdd->kd", one) for one in (scatters, at))
+    new = fit_covariances(model, counts, read, last, max_inner=1)
+    new = new[:, :, None] * np.eye(4) if is_diagonal(model) else new
+    before, after = (celeux_govaert_objective(counts, scatters, one) for one in (at, new))
+    assert after < before
+
+
+def test_a_singular_problem_leaves_the_others_alone(rng):
+    counts, good = np.array([[20.0, 30.0]] * 3), random_scatters(rng, 2, 3)
+    together = fit_covariances("VEE", counts, np.stack([good, np.zeros((2, 3, 3)), good]))
+    np.testing.assert_array_equal(together[0], together[2])
+    np.testing.assert_allclose(together[0], fit_covariances("VEE", counts[0], good), rtol=1e-7)
+    assert not (np.isfinite(together[1]).all() and (np.linalg.eigvalsh(together[1]) > 0).all())

@@ -6,10 +6,12 @@ Every function minimises
 
 over the model's covariances :math:`\Sigma_k = \lambda_k D_k A_k D_k^\top`: volume :math:`\lambda_k`, shape
 :math:`A_k` diagonal with determinant one, orientation :math:`D_k`. VEI, VEE, EVE, VVE and VEV have no closed form:
-they descend from the covariances they are given. Diagonal models read and return diagonals, (C, D).
+they descend from the covariances they are given. Diagonal models read and return diagonals, (C, D). Any axes before
+these are many problems of one size, solved together.
 """
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +28,20 @@ MAX_SWEEPS = 2
 """Most sweeps over the planes of a common orientation: the next M-step goes on where this one stopped."""
 
 
+class Start(NamedTuple):
+    """Where a model without closed form begins, and how far it goes."""
+
+    previous: FloatArray | None = None
+    """Covariances to descend from, shaped as the scatters."""
+    max_inner: int = MAX_INNER
+
+
 def fit_covariances(
-    covariance: str, counts: FloatArray, scatters: FloatArray, previous: FloatArray | None = None
+    covariance: str,
+    counts: FloatArray,
+    scatters: FloatArray,
+    previous: FloatArray | None = None,
+    max_inner: int = MAX_INNER,
 ) -> FloatArray:
     r"""Minimise :math:`f` over the covariances of one model.
 
@@ -35,12 +49,14 @@ def fit_covariances(
     ----------
     covariance : str
         One of the 14 codes.
-    counts : ndarray of shape (C,)
+    counts : ndarray of shape (..., C)
         :math:`n_k > 0`.
-    scatters : ndarray of shape (C, D, D), or (C, D) for the diagonal models
+    scatters : ndarray of shape (..., C, D, D), or (..., C, D) for the diagonal models
         :math:`W_k`, or their diagonals.
     previous : ndarray of the same shape, optional
         Covariances to descend from where there is no closed form.
+    max_inner : int, default=MAX_INNER
+        Most iterations where there is no closed form; each lowers :math:`f`.
 
     Returns
     -------
@@ -57,98 +73,105 @@ def fit_covariances(
     """
     fit = _DIAGONAL[covariance] if is_diagonal(covariance) else _FULL[covariance]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return fit(counts, scatters, previous)
+        return fit(counts, scatters, Start(previous, max_inner))
 
 
-# Diagonal models: scatters are (C, D) ------------------------------------------------------------------------
+# Diagonal models: scatters are (..., C, D) -------------------------------------------------------------------
 
 
-def _eii(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return np.full(scatters.shape, scatters.mean(axis=1).sum() / counts.sum())
+def _eii(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    variances = scatters.mean(axis=-1).sum(axis=-1) / counts.sum(axis=-1)
+    return np.broadcast_to(variances[..., None, None], scatters.shape).copy()
 
 
-def _vii(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return np.broadcast_to((scatters.mean(axis=1) / counts)[:, None], scatters.shape).copy()
+def _vii(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    return np.broadcast_to((scatters.mean(axis=-1) / counts)[..., None], scatters.shape).copy()
 
 
-def _eei(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return np.broadcast_to(scatters.sum(axis=0) / counts.sum(), scatters.shape).copy()
+def _eei(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    variances = scatters.sum(axis=-2) / counts.sum(axis=-1)[..., None]
+    return np.broadcast_to(variances[..., None, :], scatters.shape).copy()
 
 
-def _vei(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+def _vei(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
     """Volumes times one shape: scale the scatters' rows to D n_k and their columns to n (Sinkhorn's iteration)."""
-    dim = scatters.shape[1]
-    shape = _unit_volume(scatters.sum(axis=0) if previous is None else _geometric_means(previous, axis=0))
-    volumes = (scatters / shape).sum(axis=1) / (dim * counts)
-    for _ in range(MAX_INNER):
-        shape = _unit_volume((scatters / volumes[:, None]).sum(axis=0))
-        last, volumes = volumes, (scatters / shape).sum(axis=1) / (dim * counts)
+    dim = scatters.shape[-1]
+    rows = scatters.sum(axis=-2) if start.previous is None else _geometric_means(start.previous, axis=-2)
+    shape = _unit_volume(rows)
+    volumes = (scatters / shape[..., None, :]).sum(axis=-1) / (dim * counts)
+    for _ in range(start.max_inner):
+        shape = _unit_volume((scatters / volumes[..., None]).sum(axis=-2))
+        last, volumes = volumes, (scatters / shape[..., None, :]).sum(axis=-1) / (dim * counts)
         if _is_settled(volumes, last):
             break
-    return np.asarray(volumes[:, None] * shape)
+    return np.asarray(volumes[..., None] * shape[..., None, :])
 
 
-def _evi(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    volumes = _geometric_means(scatters, axis=1)[:, None]
-    return np.asarray(scatters / volumes * (volumes.sum() / counts.sum()))
+def _evi(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    volumes = _geometric_means(scatters, axis=-1)
+    common = volumes.sum(axis=-1) / counts.sum(axis=-1)
+    return np.asarray(scatters / volumes[..., None] * common[..., None, None])
 
 
-def _vvi(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return scatters / counts[:, None]
+def _vvi(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    return scatters / counts[..., None]
 
 
-# Full models: scatters are (C, D, D) -------------------------------------------------------------------------
+# Full models: scatters are (..., C, D, D) --------------------------------------------------------------------
 
 
-def _eee(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return np.broadcast_to(scatters.sum(axis=0) / counts.sum(), scatters.shape).copy()
+def _eee(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    common = scatters.sum(axis=-3) / counts.sum(axis=-1)[..., None, None]
+    return np.broadcast_to(common[..., None, :, :], scatters.shape).copy()
 
 
-def _vee(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+def _vee(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
     """Volumes times one matrix of determinant one."""
-    dim = scatters.shape[1]
-    volumes = np.trace(scatters, axis1=1, axis2=2) / counts if previous is None else _volumes(previous)
-    matrix = scatters[0]
-    for _ in range(MAX_INNER):
-        matrix = np.einsum("k,kde->de", 1 / volumes, scatters)
-        matrix /= _volumes(matrix)
+    dim = scatters.shape[-1]
+    volumes = np.trace(scatters, axis1=-2, axis2=-1) / counts if start.previous is None else _volumes(start.previous)
+    matrix = scatters[..., 0, :, :]
+    for _ in range(start.max_inner):
+        matrix = np.einsum("...k,...kde->...de", 1 / volumes, scatters)
+        matrix /= _volumes(matrix)[..., None, None]
         last = volumes
-        volumes = np.einsum("kde,de->k", scatters, _inverse(matrix)) / (dim * counts)
+        volumes = np.einsum("...kde,...de->...k", scatters, _inverse(matrix)) / (dim * counts)
         if _is_settled(volumes, last):
             break
-    return np.asarray(volumes[:, None, None] * matrix)
+    return np.asarray(volumes[..., None, None] * matrix[..., None, :, :])
 
 
-def _eev(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
+def _eev(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
     values, axes = np.linalg.eigh(scatters)
-    return _assemble(axes, _eei(counts, values, None))
+    return _assemble(axes, _eei(counts, values, start))
 
 
-def _vev(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+def _vev(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
     """Each cluster has its own scatter's axes; what is left is VEI on the sorted eigenvalues."""
     values, axes = np.linalg.eigh(scatters)
-    start = None if previous is None else np.asarray(np.linalg.eigvalsh(previous))
+    if start.previous is not None:
+        start = start._replace(previous=np.asarray(np.linalg.eigvalsh(start.previous)))
     return _assemble(axes, _vei(counts, np.maximum(values, 0.0), start))
 
 
-def _evv(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    volumes = _volumes(scatters)[:, None, None]
-    return np.asarray(scatters / volumes * (volumes.sum() / counts.sum()))
+def _evv(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    volumes = _volumes(scatters)
+    common = volumes.sum(axis=-1) / counts.sum(axis=-1)
+    return np.asarray(scatters / volumes[..., None, None] * common[..., None, None, None])
 
 
-def _vvv(counts: FloatArray, scatters: FloatArray, _: FloatArray | None) -> FloatArray:
-    return scatters / counts[:, None, None]
+def _vvv(counts: FloatArray, scatters: FloatArray, _: Start) -> FloatArray:
+    return scatters / counts[..., None, None]
 
 
-def _eve(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
-    return _common_axes("EVI", counts, scatters, previous)
+def _eve(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
+    return _common_axes("EVI", counts, scatters, start)
 
 
-def _vve(counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
-    return _common_axes("VVI", counts, scatters, previous)
+def _vve(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
+    return _common_axes("VVI", counts, scatters, start)
 
 
-def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, previous: FloatArray | None) -> FloatArray:
+def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
     """One orientation for all clusters: plane rotations and the diagonal model `along_axes`, in turn.
 
     With variances v_kd along the axes, turning axes d and e by an angle changes only
@@ -156,35 +179,42 @@ def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, prev
     pairs of axes together is exact, so a sweep over all pairs is D - 1 vectorised steps.
     """
     fit = _DIAGONAL[along_axes]
-    axes = np.linalg.eigh(scatters.sum(axis=0))[1] if previous is None else common_axes(previous)
-    turned = np.swapaxes(axes, 0, 1) @ scatters @ axes
-    variances = fit(counts, np.einsum("kdd->kd", turned), None)
-    for _ in range(MAX_SWEEPS):
-        for first, second in _disjoint_pairs(len(axes)):
+    axes = np.linalg.eigh(scatters.sum(axis=-3))[1] if start.previous is None else common_axes(start.previous)
+    turned = _turned(scatters, axes)
+    variances = fit(counts, np.einsum("...dd->...d", turned), start)
+    for _ in range(min(MAX_SWEEPS, start.max_inner)):
+        for first, second in _disjoint_pairs(scatters.shape[-1]):
             rotation = _best_rotation(1 / variances, turned, first, second)
             axes = axes @ rotation
-            turned = rotation.T @ turned @ rotation
-            variances = fit(counts, np.einsum("kdd->kd", turned), None)
-    return _assemble(axes, variances)
+            turned = _turned(turned, rotation)
+            variances = fit(counts, np.einsum("...dd->...d", turned), start)
+    return _assemble(axes[..., None, :, :], variances)
 
 
 def common_axes(covariances: FloatArray) -> FloatArray:
-    """Axes (D, D) that covariances of one orientation have in common."""
+    """Axes (..., D, D) that covariances of one orientation have in common."""
     # Unequal weights: axes on which one mixture of the covariances ties must not be taken for a tie of all.
-    weights = (1 + np.arange(len(covariances))) / np.trace(covariances, axis1=1, axis2=2)
-    return np.linalg.eigh(np.einsum("k,kde->de", weights, covariances))[1]
+    weights = (1 + np.arange(covariances.shape[-3])) / np.trace(covariances, axis1=-2, axis2=-1)
+    return np.linalg.eigh(np.einsum("...k,...kde->...de", weights, covariances))[1]
+
+
+def _turned(scatters: FloatArray, axes: FloatArray) -> FloatArray:
+    """Scatters (..., C, D, D) in the coordinates of common axes (..., D, D)."""
+    axes = axes[..., None, :, :]
+    return np.asarray(np.swapaxes(axes, -1, -2) @ scatters @ axes)
 
 
 def _best_rotation(precisions: FloatArray, turned: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Orthogonal (D, D) turning each plane (first, second) so that sum_k tr(P_k W_k) is least."""
-    contrast = precisions[:, first] - precisions[:, second]
-    slope = (contrast * turned[:, first, second]).sum(axis=0)
-    gap = (contrast * (turned[:, second, second] - turned[:, first, first])).sum(axis=0)
+    """Orthogonal (..., D, D) turning each plane (first, second) so that sum_k tr(P_k W_k) is least."""
+    contrast = precisions[..., first] - precisions[..., second]
+    slope = (contrast * turned[..., first, second]).sum(axis=-2)
+    gap = (contrast * (turned[..., second, second] - turned[..., first, first])).sum(axis=-2)
     angle = 0.5 * np.arctan2(-2 * slope, gap)
-    rotation = np.eye(turned.shape[-1])
-    rotation[first, first] = rotation[second, second] = np.cos(angle)
-    rotation[second, first] = np.sin(angle)
-    rotation[first, second] = -rotation[second, first]
+    dim = turned.shape[-1]
+    rotation = np.broadcast_to(np.eye(dim), (*angle.shape[:-1], dim, dim)).copy()
+    rotation[..., first, first] = rotation[..., second, second] = np.cos(angle)
+    rotation[..., second, first] = np.sin(angle)
+    rotation[..., first, second] = -rotation[..., second, first]
     return rotation
 
 
@@ -209,8 +239,8 @@ def _geometric_means(values: FloatArray, axis: int) -> FloatArray:
 
 
 def _unit_volume(diagonal: FloatArray) -> FloatArray:
-    """Scale a diagonal to determinant one."""
-    return np.asarray(diagonal / _geometric_means(diagonal, axis=0))
+    """Scale diagonals to determinant one."""
+    return np.asarray(diagonal / _geometric_means(diagonal, axis=-1)[..., None])
 
 
 def _volumes(matrices: FloatArray) -> FloatArray:
@@ -219,21 +249,23 @@ def _volumes(matrices: FloatArray) -> FloatArray:
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Inverse of a covariance; not finite where it has none, which the caller's check finds."""
+    """Inverse of one or many covariances; not finite where there is none, which the caller's check finds."""
     try:
         return np.asarray(np.linalg.inv(matrix))
     except np.linalg.LinAlgError:
-        return np.full(matrix.shape, np.nan)
+        if matrix.ndim == 2:
+            return np.full(matrix.shape, np.nan)
+        return np.stack([_inverse(one) for one in matrix])
 
 
 def _is_settled(volumes: FloatArray, last: FloatArray) -> bool:
-    # Also when not finite: the caller's check speaks for the cluster.
-    return not np.abs(np.log(volumes / last)).max() > INNER_TOL
+    # Also where not finite: the caller's check speaks for the cluster.
+    return not (np.abs(np.log(volumes / last)) > INNER_TOL).any()
 
 
 def _assemble(axes: FloatArray, variances: FloatArray) -> FloatArray:
-    """D diag(v_k) D' for common (D, D) or own (C, D, D) axes."""
-    return np.asarray((axes * variances[:, None, :]) @ np.swapaxes(axes, -1, -2))
+    """D diag(v_k) D' for common (..., 1, D, D) or own (..., C, D, D) axes."""
+    return np.asarray((axes * variances[..., None, :]) @ np.swapaxes(axes, -1, -2))
 
 
 _DIAGONAL = {"EII": _eii, "VII": _vii, "EEI": _eei, "VEI": _vei, "EVI": _evi, "VVI": _vvi}
