@@ -190,8 +190,8 @@ def test_selection_on_a_scan_stays_in_this_process(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("other processes would read all files again")
 
-    monkeypatch.setattr("egmm.selection.Parallel", refuse)
-    monkeypatch.setattr("egmm.selection.SECONDS_ALONE", 0.0)
+    monkeypatch.setattr("egmm._parallel.Parallel", refuse)
+    monkeypatch.setattr("egmm._parallel._pays", lambda *_: True)
     chosen = select_model(scan(folder), range(1, 3), ["EEE", "EII"], random_state=0, n_jobs=2, tol=1e-4)
     monkeypatch.undo()
     alone = select_model(X, range(1, 3), ["EEE", "EII"], random_state=0, n_jobs=1, tol=1e-4)

@@ -2,19 +2,19 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from egmm._checks import check_choice, check_integer
+from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM
@@ -34,9 +34,6 @@ INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
     BPEC: ("delta_bel", True, attrgetter("decision_graph_.gap")),
 }
 """The peers' own indices: name, whether higher is better, and where it is."""
-
-SECONDS_ALONE = 1.0
-"""Work this short is done in this process; starting others would take longer."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +222,7 @@ def select_model(
     n_processes = 1 if is_remote(X) else n_jobs or available_cores()
     candidates = []
     with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
-        for candidate in _run(jobs, n_processes):
+        for candidate in in_order(_fit, jobs, n_processes):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     return Selection(candidates, criterion, higher_is_better)
@@ -270,26 +267,11 @@ def _index(estimator: Any) -> tuple[str, bool, Callable[[Any], float]]:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _run(jobs: list[tuple[Any, str, Any, Any]], n_jobs: int) -> Iterator[Candidate]:
-    """Fit one after another while that is quick, then the rest in processes; in the order of `jobs`."""
-    began = time.monotonic()
-    done = 0
-    while done < len(jobs) and (n_jobs == 1 or time.monotonic() - began < SECONDS_ALONE):
-        yield _fit(*jobs[done])
-        done += 1
-    if done < len(jobs):
-        workers = Parallel(n_jobs=n_jobs, return_as="generator")
-        # One thread each: the processes share the cores.
-        yield from workers(delayed(_fit)(_single(model), name, X, w) for model, name, X, w in jobs[done:])
-
-
-def _single(model: Any) -> Any:
-    return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model
-
-
-def _fit(model: Any, name: str, X: Any, sample_weight: Any) -> Candidate:
+def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None = None) -> Candidate:
     began = time.perf_counter()
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    if n_jobs is not None and "n_jobs" in model.get_params():
+        model.set_params(n_jobs=n_jobs)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
