@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from egmm import BPEC, ECM, EGMM, FCM, CredalPartition
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, CredalPartition
 
 PROTOTYPE_CLUSTERERS: dict[str, Callable[[], Any]] = {
     "FCM": lambda: FCM(3, random_state=0),
@@ -24,6 +24,8 @@ PROTOTYPE_CLUSTERERS: dict[str, Callable[[], Any]] = {
     "BPEC": lambda: BPEC(3, n_neighbors=20),
     "BPEC, automatic": lambda: BPEC(n_neighbors=20),
     "BPEC, Euclidean": lambda: BPEC(3, n_neighbors=20, distance="euclidean"),
+    "BootGMM": lambda: BootGMM(3, n_bootstrap=30, covariance=["EII", "EEE", "VVV"], random_state=0),
+    "BootGMM, some pairs": lambda: BootGMM(3, n_bootstrap=30, covariance="VEI", n_references=50, random_state=0),
 }
 
 CLUSTERERS: dict[str, Callable[[], Any]] = {

@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from checks import CHECKS, CLUSTERERS, OBJECTIVE_CHECKS, PROTOTYPE_CLUSTERERS
-from egmm import BPEC, ECM, FCM
+from egmm import BPEC, ECM, FCM, BootGMM
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -31,6 +31,8 @@ def test_objective(make: Callable[[], Any], check: Callable[[Any], None]) -> Non
         ECM(3, focal_sets="full", delta=3),
         BPEC(n_neighbors=5),
         BPEC(2, n_neighbors=5, distance="euclidean"),
+        BootGMM(n_bootstrap=10),
+        BootGMM(3, n_bootstrap=10, covariance="EEE", n_references=20),
     ]
 )
 def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:

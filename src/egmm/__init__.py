@@ -6,16 +6,28 @@ from typing import TYPE_CHECKING, Any
 from egmm.belief import CredalPartition, FocalSets
 
 if TYPE_CHECKING:
-    from egmm.cluster import BPEC, ECM, FCM
+    from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.mixture import EGMM
     from egmm.rows import scan
     from egmm.selection import Selection, select_model
 
-__all__ = ["BPEC", "ECM", "EGMM", "FCM", "CredalPartition", "FocalSets", "Selection", "scan", "select_model"]
+__all__ = [
+    "BPEC",
+    "ECM",
+    "EGMM",
+    "FCM",
+    "BootGMM",
+    "CredalPartition",
+    "FocalSets",
+    "Selection",
+    "scan",
+    "select_model",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
     "BPEC": "egmm.cluster",
+    "BootGMM": "egmm.cluster",
     "ECM": "egmm.cluster",
     "EGMM": "egmm.mixture",
     "FCM": "egmm.cluster",

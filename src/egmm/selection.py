@@ -17,7 +17,7 @@ from egmm._checks import check_choice, check_integer
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
-from egmm.cluster import BPEC, ECM, FCM
+from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import MODELS
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.mixture import EGMM
@@ -32,6 +32,7 @@ INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
     FCM: ("mpc", True, attrgetter("mpc_")),
     ECM: ("ans", False, attrgetter("ans_")),
     BPEC: ("delta_bel", True, attrgetter("decision_graph_.gap")),
+    BootGMM: ("bic", False, attrgetter("bic_")),
 }
 """The peers' own indices: name, whether higher is better, and where it is."""
 

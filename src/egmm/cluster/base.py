@@ -118,6 +118,11 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         """Return the function that measures rows against the fitted prototypes."""
         return euclidean(self.means_, self._pricing)
 
+    def _masses(self) -> Callable[[FloatArray], FloatArray]:
+        """Return the function that gives a block of rows its masses."""
+        costs = self._costs()
+        return lambda X: optimal_masses(costs(X), self._pricing.beta).T
+
     # Shared steps of fit -------------------------------------------------------------------------------------
 
     def _check_fit(self, X: Any) -> FloatArray:
@@ -157,11 +162,11 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
 
     def _read(self, X: FloatArray, *readers: Callable[[FloatArray, FocalSets], Any]) -> list[Any]:
         """Read something from the masses of each block of rows, without holding the masses of all."""
-        costs = self._costs()
+        masses = self._masses()
         parts = []
         with one_blas_thread():
             for block in row_blocks(len(X), len(self.focal_sets_)):
-                mass = optimal_masses(costs(X[block]), self._pricing.beta).T
+                mass = masses(X[block])
                 parts.append([read(mass, self.focal_sets_) for read in readers])
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 

@@ -1,0 +1,187 @@
+"""The steps of bootGMM before the masses: a mixture chosen by BIC, and its refits to bootstrap replicates."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm._parallel import in_order
+from egmm._progress import Progress
+from egmm.cluster.prototypes import starting_means
+from egmm.em.parameters import Parameters
+from egmm.em.replicates import Mixtures, refit
+from egmm.em.start import automatic_ridge, draw_sample
+from egmm.em.statistics import moments
+from egmm.mixture import EGMM
+from egmm.rows.array import ArrayRows
+from egmm.rows.threads import Threads, available_cores, one_blas_thread
+
+REFIT_TOL = 0.01
+"""Of a replicate's log-likelihood: a seventh of a standard error from its maximum, whatever the number of rows."""
+
+REFIT_STEPS = 200
+
+BATCH = 125
+"""Most replicates refitted together."""
+
+BATCH_ENTRIES = 2**21
+"""Most posterior probabilities of a batch."""
+
+
+COLLAPSED = 1e-3
+"""Of the mixture's own variance along some direction: below it a replicate's cluster rests on too few distinct rows."""
+
+
+class Candidate(NamedTuple):
+    """One mixture tried: its BIC, or why there is none."""
+
+    n_clusters: int
+    covariance: str
+    model: EGMM | None
+    bic: float
+    failure: str = ""
+
+
+def draw_starts(
+    X: FloatArray, n_clusters: Sequence[int], init: str, n_init: int, random: np.random.RandomState
+) -> list[FloatArray]:
+    """Means to start from, `n_init` times for each number of clusters that the distinct rows allow."""
+    with ArrayRows(X) as rows:
+        sample = draw_sample(rows, int(random.randint(2**31)))
+    possible = [count for count in n_clusters if count <= len(sample.rows)]
+    if not possible:
+        raise ValueError(
+            f"n_clusters={min(n_clusters)} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
+        )
+    return [starting_means(sample, count, init, random) for count in possible for _ in range(n_init)]
+
+
+def choose_mixture(
+    X: FloatArray,
+    base: EGMM,
+    starts: Sequence[FloatArray],
+    covariances: Sequence[str],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+) -> tuple[EGMM, list[Candidate]]:
+    """Fit every covariance model from every start; return the one of least BIC that is not degenerate, and all."""
+    choices = [(means, model) for model in covariances for means in starts]
+    jobs = [(clone(base).set_params(n_clusters=len(means), covariance=m, init=means), X) for means, m in choices]
+    candidates: list[Candidate] = []
+    with Progress("BootGMM: mixtures", len(jobs), enabled=verbose) as progress:
+        for candidate in in_order(_fit, jobs, n_jobs or available_cores()):
+            candidates.append(candidate)
+            progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+    fitted = [
+        (candidate.model.degenerate_, candidate.bic, at) for at, candidate in enumerate(candidates) if candidate.model
+    ]
+    if not fitted:
+        raise ValueError(f"No mixture could be fitted: {candidates[0].failure}")
+    chosen = candidates[min(fitted)[2]].model
+    assert chosen is not None
+    return chosen, candidates
+
+
+def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:
+    if n_jobs is not None:
+        model.set_params(n_jobs=n_jobs)
+    try:
+        with warnings.catch_warnings():
+            # The estimator speaks for the one mixture that is chosen.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X)
+    except ValueError as error:
+        return Candidate(model.n_clusters, model.covariance, None, float("nan"), str(error))
+    return Candidate(model.n_clusters, model.covariance, model, -2 * model.ebic_)
+
+
+class Bootstrap(NamedTuple):
+    """Refits of a mixture to bootstrap replicates."""
+
+    mixtures: Mixtures
+    """Those that were fitted; means are relative to the centre."""
+    n_failed: int
+
+
+def bootstrap(
+    X: FloatArray,
+    model: EGMM,
+    covariance: str,
+    centre: FloatArray,
+    seed: int,
+    n_replicates: int,
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+) -> Bootstrap:
+    """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
+    start = Parameters(model.weights_, model.means_ - centre, model.covariances_)
+    rows = X - centre
+    dim = rows.shape[1]
+    average = start.covariances.reshape(-1, dim, dim).mean(axis=0)
+    if isinstance(model.reg_covar, str):
+        ridge = automatic_ridge(np.diag(average), moments(X, None))
+    else:
+        ridge = np.full(dim, float(model.reg_covar))
+    refit_batch = partial(_refit_batch, rows=rows, start=start, covariance=covariance, ridge=ridge)
+    size = int(np.clip(BATCH_ENTRIES // (len(X) * len(start.means)), 1, BATCH))
+    batches, parts, is_sound = _batches(seed, n_replicates, size), [], []
+    progress = Progress("BootGMM: replicates", n_replicates, enabled=verbose)
+    with progress, Threads(n_jobs) as threads, one_blas_thread():
+        for mixtures, is_fitted in threads.map(refit_batch, batches):
+            parts.append(mixtures)
+            is_sound.append(is_fitted)
+            progress.update(sum(map(len, is_sound)))
+    return _sound(Mixtures.concatenate(parts), np.concatenate(is_sound), start)
+
+
+def _batches(seed: int, n_replicates: int, size: int) -> Iterator[tuple[list[np.random.SeedSequence]]]:
+    seeds = np.random.SeedSequence(seed).spawn(n_replicates)
+    return ((seeds[first : first + size],) for first in range(0, n_replicates, size))
+
+
+def _refit_batch(
+    seeds: list[np.random.SeedSequence], rows: FloatArray, start: Parameters, covariance: str, ridge: FloatArray
+) -> tuple[Mixtures, BoolArray]:
+    draws = [np.random.default_rng(seed).integers(len(rows), size=len(rows)) for seed in seeds]
+    counts = np.array([np.bincount(draw, minlength=len(rows)) for draw in draws], dtype=float)
+    return refit(rows, counts, start, covariance, ridge, REFIT_TOL, REFIT_STEPS)
+
+
+def _sound(mixtures: Mixtures, is_fitted: BoolArray, start: Parameters) -> Bootstrap:
+    """Leave out replicates whose covariance has collapsed, unless that were all."""
+    if not is_fitted.any():
+        raise ValueError(
+            "No bootstrap replicate could be fitted: clusters lose their rows or their covariance; use fewer clusters, "
+            "a simpler covariance model or a larger reg_covar."
+        )
+    roots = np.linalg.inv(np.linalg.cholesky(start.covariances))
+    relative = roots @ mixtures.covariances @ np.swapaxes(roots, -1, -2)
+    is_sound = is_fitted & (np.linalg.eigvalsh(relative)[..., 0].min(axis=1) > COLLAPSED)
+    kept = is_sound if is_sound.any() else is_fitted
+    return Bootstrap(mixtures.take(kept), int((~kept).sum()))
+
+
+def choose_references(labels: IntArray, n_references: int, random: np.random.RandomState) -> NDArray[np.intp]:
+    """Rows to compare all rows with, each cluster having its share; all rows if there are no more.
+
+    Examples
+    --------
+    >>> labels = np.repeat([0, 1, 2], [60, 30, 10])
+    >>> np.bincount(labels[choose_references(labels, 10, np.random.RandomState(0))])
+    array([6, 3, 1])
+    """
+    n_rows = len(labels)
+    if n_rows <= n_references:
+        return np.arange(n_rows)
+    shuffled = random.permutation(n_rows)
+    by_cluster = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    places = (np.arange(n_references) + random.uniform()) * (n_rows / n_references)
+    return np.sort(by_cluster[places.astype(int)])
