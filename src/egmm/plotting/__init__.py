@@ -1,5 +1,6 @@
 """Matplotlib plots: each takes arrays or partitions, draws on an Axes and returns it."""
 
+from egmm.plotting.bootstrap import plot_bootstrap_calibration
 from egmm.plotting.calibration import plot_calibration
 from egmm.plotting.decision import plot_delta_bel
 from egmm.plotting.density import plot_density, plot_history
@@ -13,6 +14,7 @@ from egmm.plotting.view import View, view_of
 __all__ = [
     "View",
     "plot_approximations",
+    "plot_bootstrap_calibration",
     "plot_calibration",
     "plot_criterion",
     "plot_critical_difference",
