@@ -3,10 +3,11 @@
     python benchmarks/peers.py
 
 ECM against the Python package `evclust`, FCM against `scikit-fuzzy` (each left out, with a note, where it is not
-installed), BPEC against scikit-learn's K-neighbour query that it contains. Both sides make the same number of updates
-from the same prototypes, and the largest difference of their prototypes is printed. Linear algebra has one thread: more
-slow these small products down, the peers' most. Times are the best of several runs taken in turn; ratios are what to
-compare. BPEC uses Magic where EGMM_DATA names the directory of the data sets, simulated rows of its size elsewhere.
+installed), BPEC against scikit-learn's K-neighbour query that it contains, bootGMM as in `bootgmm.py`. Both sides make
+the same number of updates from the same prototypes, and the largest difference of their prototypes is printed. Linear
+algebra has one thread: more slow these small products down, the peers' most. Times are the best of several runs taken
+in turn; ratios are what to compare. BPEC uses Magic where EGMM_DATA names the directory of the data sets, simulated
+rows of its size elsewhere.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bootgmm
 import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
@@ -137,6 +139,7 @@ def main() -> None:
         if cmeans is None:
             break
     compare_bpec()
+    bootgmm.main()
 
 
 if __name__ == "__main__":
