@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from egmm import BPEC, ECM, EGMM, FCM, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
 from egmm.selection import _engine
@@ -120,7 +120,13 @@ def test_weights_are_repeats(rng, blobs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "index", "higher"), [(FCM(), "mpc", True), (ECM(tol=1e-3), "ans", False), (BPEC(), "delta_bel", True)]
+    ("estimator", "index", "higher"),
+    [
+        (FCM(), "mpc", True),
+        (ECM(tol=1e-3), "ans", False),
+        (BPEC(), "delta_bel", True),
+        (BootGMM(n_bootstrap=10, covariance=["EEE", "VVV"]), "bic", False),
+    ],
 )
 def test_peers_by_their_own_index(blobs, estimator, index, higher) -> None:
     selection = select_model(blobs, range(2, 5), estimator=estimator, random_state=0)
@@ -151,7 +157,9 @@ def test_wrong_arguments(blobs) -> None:
         select_model(blobs, [])
     with pytest.raises(ValueError, match="n_clusters must be an integer >= 1, got 0"):
         select_model(blobs, [0, 1])
-    with pytest.raises(TypeError, match="estimator must be one of FCM, ECM, BPEC, or None for EGMM; got KMeans"):
+    with pytest.raises(
+        TypeError, match="estimator must be one of FCM, ECM, BPEC, BootGMM, or None for EGMM; got KMeans"
+    ):
         select_model(blobs, estimator=KMeans())
 
 

@@ -176,9 +176,9 @@ def select_model(
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
         What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
-    estimator : FCM, ECM or BPEC, default=None
-        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), or the gap of
-        the delta-Bel graph (maximised). None means `EGMM`.
+    estimator : FCM, ECM, BPEC or BootGMM, default=None
+        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
+        the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None

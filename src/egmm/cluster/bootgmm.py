@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from egmm._checks import FloatArray, check_choice, check_integer, check_real
+from egmm._checks import FloatArray, check_choice, check_integer, check_prototypes, check_real
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
-from egmm.cluster.prototypes import STARTS, check_prototypes
+from egmm.cluster.prototypes import STARTS
 from egmm.em.covariance import MODELS, is_diagonal, resolve_covariance
 from egmm.em.replicates import Mixtures, coefficients, posteriors
 from egmm.mixture import EGMM
