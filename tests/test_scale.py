@@ -18,7 +18,7 @@ import pytest
 from egmm import EGMM, CredalPartition, scan, select_model
 from egmm.em.problem import Problem
 from egmm.rows import ReadError
-from row_sources import BLOCK_ROWS, FILES, SOURCES, assert_same_bits, in_parquet, table, two_groups
+from row_sources import BLOCK_ROWS, FILES, SOURCES, assert_close, assert_same_bits, in_parquet, table, two_groups
 
 N_ROWS = 4 * BLOCK_ROWS + 1000
 
@@ -350,3 +350,41 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(
         # Without a seed the random stream is the killed fit's own: the steps go on where they were.
         assert model.n_iter_ == 40
         assert (np.diff(model.log_likelihood_history_) > -1e-6).all()
+
+
+# The example ------------------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "dask_cluster.py"
+
+
+def test_the_page_shows_the_example() -> None:
+    page = Path(__file__).parents[1] / "docs" / "scaling.md"
+    assert f"```python\n{EXAMPLE.read_text(encoding='utf-8')}```" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.dask
+@pytest.mark.slow
+def test_the_example_runs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2)) + np.array([[0, 0], [8, 0], [0, 8]])[rng.integers(0, 3, 5000)]
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    in_parquet(X, folder)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), str(folder), "masses"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "steps, EBIC" in done.stdout
+    masses = pa.parquet.read_table(tmp_path / "masses")
+    model = EGMM.load(tmp_path / "model.json")
+    assert_close(model, EGMM(3, random_state=0).fit(X), 1e-9)
+    columns = np.column_stack([masses[label] for label in model.focal_sets_.labels])
+    np.testing.assert_allclose(
+        columns, CredalPartition.load(model.partition(scan(folder), tmp_path / "own.parquet")).mass, atol=1e-12
+    )
+    assert not (tmp_path / "fit.checkpoint").exists()
