@@ -290,3 +290,19 @@ def test_what_em_gains_is_never_negative_with_a_ridge(blobs, covariance) -> None
     gains = [problem.gain(before, after) for before, after in itertools.pairwise(points)]
     assert min(gains) >= -1e-9
     assert min(after.objective - before.objective for before, after in itertools.pairwise(points)) < -1e-6
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1e-30, 1e-200])
+def test_a_set_that_has_all_but_died_out_is_revived_where_it_would_grow(rng, weight) -> None:
+    # Two groups, and rows right between them.
+    X = np.concatenate([rng.normal(mean, 1, (100, 2)) for mean in (-4, 0, 4)])
+    labels = np.repeat([0, 1], 150)
+    end = ascend(problem_of(X, "pairs", 2), labels, tol=1e-7)[0].point.objective
+    singletons = ascend(problem_of(X, "singletons", 2), labels, tol=1e-7)[0].point
+    assert end > singletons.objective + 1
+    # The maximum without the meta-cluster is a saddle with it.
+    problem = problem_of(X, "pairs", 2)
+    params = singletons.params._replace(weights=np.array([*singletons.params.weights * (1 - weight), weight]))
+    ascent = Ascent.from_start(problem, params, tol=1e-7, accelerate=True).run(1000)
+    assert ascent.point.objective == pytest.approx(end, abs=1e-3)
+    assert np.diff(ascent.history).min() >= -1e-9
