@@ -18,7 +18,7 @@ def main(path: Path) -> None:
     X, _ = make_four_class(random_state=2)
     model = EGMM(4, random_state=0).fit(X)
     plot_partition(X, model.partition(X), means=model.means_, covariances=model.covariances_, ax=right)
-    right.set_title("Four classes: triangles and squares may be of either side")
+    right.set_title("Four classes: the grey diamonds may be of either side")
     sheet.savefig(path, dpi=80)
 
 
