@@ -16,9 +16,8 @@ from egmm.rows.source import BLOCK_ROWS, ReadError
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 """Arrow's formats by suffix."""
 
-BATCH_ROWS = 8 * BLOCK_ROWS
+BATCH_ROWS = 4 * BLOCK_ROWS
 BATCHES_AHEAD = 4
-FILES_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ class ArrowRows(FileRows):
             columns=self._columns,
             batch_size=BATCH_ROWS,
             batch_readahead=BATCHES_AHEAD,
-            fragment_readahead=FILES_AHEAD,
+            fragment_readahead=1,
             use_threads=True,
         )
         first = 0
