@@ -23,7 +23,6 @@ extensions = [
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"egmm {release}"
-html_static_path = ["_static"]
 nitpicky = False
 templates_path: list[str] = []
 
