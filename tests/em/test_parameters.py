@@ -47,7 +47,9 @@ def test_collinear_features_are_never_taken_for_a_covariance(dim) -> None:
 def test_a_ridge_of_a_trillionth_is_enough_for_a_covariance(rng) -> None:
     rows = rng.normal(size=(60, 3))
     covariance = np.cov(np.column_stack([rows, rows.sum(axis=1)]).T)
-    precision_factors(covariance + 1e-12 * np.diag(np.diag(covariance)))
+    factors, log_root = precision_factors(covariance + 1e-12 * np.diag(np.diag(covariance)))
+    assert np.isfinite(factors).all()
+    assert np.isfinite(log_root)
 
 
 @pytest.mark.parametrize("variance", [0.0, -1e-3, np.nan, np.inf])
