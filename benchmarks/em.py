@@ -315,7 +315,7 @@ import egmm.em.estep_numba as engine
 start = time.perf_counter()
 import numba
 loaded = time.perf_counter()
-engine.kernel("float64", "C")
+engine.kernel("float64")
 print(loaded - start, time.perf_counter() - loaded)
 """
 

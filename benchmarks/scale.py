@@ -122,7 +122,7 @@ import json, sys
 import numpy, pyarrow.dataset
 from egmm import EGMM, scan
 import egmm.em.estep_numba as engine
-engine.kernel("float64", "F")
+engine.kernel("float64")
 
 def peak():  # in kB; getrusage would tell the larger of this and the parent's
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

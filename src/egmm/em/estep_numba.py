@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,11 +62,9 @@ def e_step(
     counts, sums = np.zeros(len(sets.log_weights)), np.zeros((n_clusters, dim))
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
     weight = _read_only(np.empty(0) if sample_weight is None else sample_weight)
-    rows = _readable(X)
     sums_out = (counts, sums, scatters)
-    log_likelihood = kernel(rows.dtype.name, _order(rows))(
-        rows, weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0])
-    )
+    block_pass = kernel(X.dtype.name)
+    log_likelihood = block_pass(*_readable(X), weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
     return Statistics(counts, sums, _unfolded(scatters, scatter), float(log_likelihood))
 
 
@@ -76,19 +74,18 @@ def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
     if density is None:
         return estep.masses(X, model)
     n_focal, n_clusters = model.shares.shape
-    rows = _readable(X)
-    dim = rows.shape[1]
-    rows_out = (np.empty((len(rows), n_focal)), np.empty(len(rows)))
+    n_rows, dim = X.shape
+    rows_out = (np.empty((n_rows, n_focal)), np.empty(n_rows))
     sums_out = (np.zeros(n_focal), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
-    block_pass, weight = kernel(rows.dtype.name, _order(rows)), _read_only(np.empty(0))
-    block_pass(rows, weight, model.centre, density, _sets(model), sums_out, rows_out)
-    return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(rows, model), model)
+    block_pass, weight = kernel(X.dtype.name), _read_only(np.empty(0))
+    block_pass(*_readable(X), weight, model.centre, density, _sets(model), sums_out, rows_out)
+    return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(X, model), model)
 
 
-def kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
+def kernel(dtype: str) -> Callable[..., float]:
     """Return the kernel for rows of this type; the first thread to ask has it compiled, the others wait."""
     with _compiling:
-        return _kernel(dtype, order)
+        return _kernel(dtype)
 
 
 def is_compiled() -> bool:
@@ -97,7 +94,7 @@ def is_compiled() -> bool:
 
 
 @cache
-def _kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
+def _kernel(dtype: str) -> Callable[..., float]:
     """Compile the kernel or read it from the cache; say so where it takes long."""
     from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
@@ -109,18 +106,18 @@ def _kernel(dtype: str, order: Literal["C", "F"]) -> Callable[..., float]:
         sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
         sums = (np.zeros(1), np.zeros((1, 2)), np.zeros((1, 0, 2)))
         rows_out = (NO_ROWS, NO_ROWS[:, 0])
-        rows = _readable(np.zeros((2, 2), dtype=dtype, order=order))
-        block_pass(rows, _read_only(np.empty(0)), np.zeros(2), density, sets, sums, rows_out)
+        rows = _readable(np.zeros((2, 2), dtype=dtype))
+        block_pass(*rows, _read_only(np.empty(0)), np.zeros(2), density, sets, sums, rows_out)
     finally:
         notice.cancel()
     compiled: Callable[..., float] = block_pass
     return compiled
 
 
-def _readable(X: FloatArray) -> FloatArray:
-    """Rows as the kernel takes them: contiguous by rows or by columns."""
+def _readable(X: FloatArray) -> tuple[FloatArray, bool]:
+    """Rows as the kernel takes them: contiguous, as they are or (second value) transposed."""
     by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
-    return _read_only(np.asfortranarray(X) if by_columns else np.ascontiguousarray(X))
+    return _read_only(np.ascontiguousarray(X.T if by_columns else X)), by_columns
 
 
 def _read_only(array: FloatArray) -> FloatArray:
@@ -128,10 +125,6 @@ def _read_only(array: FloatArray) -> FloatArray:
     view = (array if array.flags.forc else np.ascontiguousarray(array)).view(np.ndarray)
     view.flags.writeable = False
     return view
-
-
-def _order(rows: FloatArray) -> Literal["C", "F"]:
-    return "C" if rows.flags.c_contiguous else "F"
 
 
 def _announce() -> None:
