@@ -54,10 +54,14 @@ class Scale(NamedTuple):
 
 
 def best(*functions: Callable[[], Any], repeats: int) -> list[float]:
-    """Shortest time of each function, called in turn so that a busy machine slows all alike."""
+    """Shortest time of each function, called in turn so that a busy machine slows all alike.
+
+    Each is called once untimed first: the other one's BLAS threads still spin for some 20 ms after its last product.
+    """
     times = np.empty((repeats, len(functions)))
     for repeat in range(repeats):
         for column, function in enumerate(functions):
+            function()
             start = time.perf_counter()
             function()
             times[repeat, column] = time.perf_counter() - start
