@@ -95,7 +95,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
     model = EGMM(3, random_state=0).fit(X)
     many = np.repeat(X, 3000, axis=0)
 
-    def compile_now(dtype, order):
+    def compile_now(dtype):
         raise AssertionError("compiled")
 
     monkeypatch.setattr("egmm.em.estep_numba.kernel", compile_now)

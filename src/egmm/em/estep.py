@@ -46,14 +46,14 @@ def log_joint(rows: FloatArray, model: Components) -> FloatArray:
     if model.is_shared:
         # The quadratic in x is the same for every set: it cancels in the masses and is added to the log-likelihood
         # once, from the moments.
-        scores = (rows @ model.factors) @ model.whitened.T - 0.5 * (model.whitened**2).sum(axis=1)
-    else:
-        n_clusters, dim = model.whitened.shape
-        # All clusters in one product: rows times (D, C D).
-        offsets = rows @ model.factors.transpose(1, 0, 2).reshape(dim, -1)
-        offsets -= model.whitened.ravel()
-        offsets = offsets.reshape(-1, n_clusters, dim)
-        scores = model.log_norms - 0.5 * np.einsum("nkd,nkd->nk", offsets, offsets)
+        linear = model.factors @ (model.shares @ model.whitened).T
+        return np.asarray(rows @ linear + (model.log_weights - 0.5 * model.shares @ (model.whitened**2).sum(axis=1)))
+    n_clusters, dim = model.whitened.shape
+    # All clusters in one product: rows times (D, C D).
+    offsets = rows @ model.factors.transpose(1, 0, 2).reshape(dim, -1)
+    offsets -= model.whitened.ravel()
+    offsets = offsets.reshape(-1, n_clusters, dim)
+    scores = model.log_norms - 0.5 * np.einsum("nkd,nkd->nk", offsets, offsets)
     return np.asarray(scores @ model.shares.T + model.log_weights)
 
 

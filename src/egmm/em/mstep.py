@@ -14,7 +14,8 @@ from egmm.em.statistics import TINY, Moments, Statistics
 EMPTY = 1e-14
 """Share of all rows below which a cluster has none."""
 
-ROUND_OFF = 64 * float(np.finfo(float).eps)
+EPSILON = float(np.finfo(float).eps)
+ROUND_OFF = 64 * EPSILON
 
 
 def m_step(
@@ -177,8 +178,9 @@ def _shared(
         shares = rows.shares
         statistics = Statistics(rows.set_counts, rows.cluster_sums, None, statistics.log_likelihood)
         moments = Moments(float(rows.log_det_counts.sum()), moments.centre, rows.cluster_scatters.sum(axis=0))
-    means = cluster_means(statistics, shares, params.means)
-    scatter = residual_scatter(statistics, moments, shares, means)
+    overlap = overlap_matrix(statistics.set_counts, shares)
+    means = cluster_means(overlap, statistics.cluster_sums, params.means)
+    scatter = residual_scatter(overlap, statistics.cluster_sums, moments.scatter, means)
     return means, shared_covariance(scatter / moments.weight, covariance)
 
 
@@ -187,25 +189,25 @@ def overlap_matrix(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
     return (shares * set_counts[:, None]).T @ shares
 
 
-def cluster_means(statistics: Statistics, shares: FloatArray, previous: FloatArray) -> FloatArray:
+def cluster_means(overlap: FloatArray, cluster_sums: FloatArray, previous: FloatArray) -> FloatArray:
     """Solve H mu = B [eq_EMV]; clusters that no row speaks of stay where they were."""
-    overlap = overlap_matrix(statistics.set_counts, shares)
-    diagonal = np.diag(overlap)
-    if diagonal.min() > np.finfo(float).eps * diagonal.sum():
-        factor, means, failed = dposv(overlap, statistics.cluster_sums)
+    diagonal = overlap.diagonal()
+    if diagonal.min() > EPSILON * diagonal.sum():
+        factor, means, failed = dposv(overlap, cluster_sums)
         # Of a singular matrix round-off may leave a small positive pivot.
-        if not failed and (np.diag(factor) ** 2 > ROUND_OFF * diagonal).all():
+        if not failed and (factor.diagonal() ** 2 > ROUND_OFF * diagonal).all():
             return means
     warn_no_mass(diagonal)
-    change = np.linalg.pinv(overlap, hermitian=True) @ (statistics.cluster_sums - overlap @ previous)
+    change = np.linalg.pinv(overlap, hermitian=True) @ (cluster_sums - overlap @ previous)
     return np.asarray(previous + change)
 
 
-def residual_scatter(statistics: Statistics, moments: Moments, shares: FloatArray, means: FloatArray) -> FloatArray:
+def residual_scatter(
+    overlap: FloatArray, cluster_sums: FloatArray, scatter: FloatArray, means: FloatArray
+) -> FloatArray:
     """sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' for given cluster means, (D, D) [eq_ECM]."""
-    half = 0.5 * (overlap_matrix(statistics.set_counts, shares) @ means) - statistics.cluster_sums
-    cross = means.T @ half
-    return np.asarray(moments.scatter + cross + cross.T)
+    cross = means.T @ (0.5 * (overlap @ means) - cluster_sums)
+    return np.asarray(scatter + cross + cross.T)
 
 
 def shared_covariance(scatter: FloatArray, covariance: str) -> FloatArray:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -91,7 +92,9 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means, one run from a k-means++ start."""
     model = KMeans(n_clusters, n_init=1, random_state=random)
-    return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
+    # What has been checked need not be checked again: on small data that costs as much as the clustering.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
 def random_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:

@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -86,33 +86,28 @@ class _SharedLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread()
+        self._holder = ThreadPoolExecutor(1, thread_name_prefix="egmm-blas")
+        self._held = ExitStack()
 
     def acquire(self) -> None:
         with self._lock:
             if self._users == 0:
-                begun, self._done = threading.Event(), threading.Event()
-                self._thread = threading.Thread(target=self._hold, args=(begun, self._done), daemon=True)
-                self._thread.start()
-                begun.wait()
+                self._holder.submit(self._hold).result()
             self._users += 1
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._done.set()
-                self._thread.join()
+                self._holder.submit(self._held.close).result()
 
-    @staticmethod
-    def _hold(begun: threading.Event, done: threading.Event) -> None:
-        with _controller().limit(limits=1, user_api="blas"):
-            begun.set()
-            done.wait()
+    def _hold(self) -> None:
+        self._held.enter_context(_controller().limit(limits=1, user_api="blas"))
 
 
 _limit = _SharedLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]  # the child has none of the threads
 
 
 @cache
