@@ -16,13 +16,13 @@ from egmm.em.estep_numba import _density, _sets
 TILE = kernels.LANES
 
 
-@numba.njit(fastmath=kernels.SUMS)
+@numba.njit(**kernels.SUMS)
 def apply_exp(x, out):
     for i in range(len(x)):
         out[i] = kernels._exp(x[i])
 
 
-@numba.njit(fastmath=kernels.SUMS)
+@numba.njit(**kernels.SUMS)
 def apply_log(x, out):
     for i in range(len(x)):
         out[i] = kernels._log(x[i])

@@ -22,8 +22,10 @@ LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer held in the low mantissa bits
 
-# Sums may be reassociated so that they vectorise; inf and nan keep their meaning.
-SUMS = {"reassoc", "contract", "nsz", "arcp"}
+# Sums may be reassociated so that they vectorise; inf and nan keep their meaning. Python's check for division by zero
+# would keep loops from being vectorised.
+SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True}
+EXACT: dict[str, Any] = SUMS | {"fastmath": {"contract"}}
 
 
 def _cached(**options: Any) -> Callable[..., Any]:
@@ -70,7 +72,7 @@ def _double(typingctx: Any, value: Any) -> Any:  # noqa: ARG001
     return types.float64(types.int64), codegen
 
 
-@numba.njit(nogil=True, fastmath={"contract"})
+@numba.njit(**EXACT)
 def _exp(x):
     """exp(x) for x <= 0 to the last bits; below -708 it is 0. Branch-free, so that it vectorises."""
     clipped = max(x, -708.0)
@@ -95,7 +97,7 @@ def _exp(x):
     return p * scale if x > -708.0 else 0.0
 
 
-@numba.njit(nogil=True, fastmath={"contract"})
+@numba.njit(**EXACT)
 def _log(x):
     """log(x) for normal x > 0 to the last bits, branch-free."""
     bits = _bits(x)
@@ -118,7 +120,7 @@ def _log(x):
     return n * LN2_HIGH + (n * LN2_LOW + 2.0 * (f + f * s * p))
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _load(X, by_columns, first, n, centre, tile):
     """Bring a tile of centred rows into lanes, in double precision; lanes past the end are zero."""
     dim = tile.shape[0]
@@ -135,7 +137,7 @@ def _load(X, by_columns, first, n, centre, tile):
             tile[d, i] = 0.0
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _store(mass, norm, first, n, out):
     """Write a tile's normalised masses as rows."""
     for i in range(n):
@@ -143,7 +145,7 @@ def _store(mass, norm, first, n, out):
             out[first + i, j] = mass[j, i] * norm[i]
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _add_scaled(out, tile, coefficients, first, last):
     """Add to `out` sum_d coefficients[d] * tile[d] for d in [first, last), four rows of the tile at a time."""
     d = first
@@ -159,15 +161,31 @@ def _add_scaled(out, tile, coefficients, first, last):
         d += 1
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
-def _dot(x, y):
-    total = 0.0
-    for i in range(LANES):
-        total += x[i] * y[i]
-    return total
+@numba.njit(**SUMS)
+def _add_dots(out, tile, weight, first):
+    """Add to out[d] the sum over lanes of weight * tile[d] for d from `first`, four rows of the tile at a time."""
+    d, last = first, tile.shape[0]
+    while d + 4 <= last:
+        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        for i in range(LANES):
+            a += weight[i] * tile[d, i]
+            b += weight[i] * tile[d + 1, i]
+            c += weight[i] * tile[d + 2, i]
+            e += weight[i] * tile[d + 3, i]
+        out[d] += a
+        out[d + 1] += b
+        out[d + 2] += c
+        out[d + 3] += e
+        d += 4
+    while d < last:
+        a = 0.0
+        for i in range(LANES):
+            a += weight[i] * tile[d, i]
+        out[d] += a
+        d += 1
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _quadratic(tile, factor, mean, norm, out, work):
     """Fill `out` with norm - |U'x - mean|^2 / 2, with U' lower triangular in `factor`, or its diagonal in factor[0]."""
     dim = tile.shape[0]
@@ -188,7 +206,7 @@ def _quadratic(tile, factor, mean, norm, out, work):
             out[i] -= 0.5 * work[i] * work[i]
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _add_scatter(tile, weight, scatter, work):
     """Add to `scatter` sum_i weight_i x_i x_i', its upper triangle, or its diagonal in scatter[0]."""
     dim = tile.shape[0]
@@ -197,13 +215,15 @@ def _add_scatter(tile, weight, scatter, work):
         for i in range(LANES):
             work[i] = weight[i] * tile[d, i]
         if is_diagonal:
-            scatter[0, d] += _dot(work, tile[d])
+            total = 0.0
+            for i in range(LANES):
+                total += work[i] * tile[d, i]
+            scatter[0, d] += total
         else:
-            for e in range(d, dim):
-                scatter[d, e] += _dot(work, tile[e])
+            _add_dots(scatter[d], tile, work, d)
 
 
-@_cached(nogil=True, fastmath=SUMS)
+@_cached(**SUMS)
 def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out):
     """E-step of one block of rows: adds to the sums in `sums_out`, returns the log-likelihood.
 
@@ -264,14 +284,13 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
         if masses_out.shape[0] > 0:
             _store(mass, lanes[2], first, n, masses_out)
         for k in range(n_clusters):
-            for d in range(dim):
-                sums[k, d] += _dot(betp[k], tile[d])
+            _add_dots(sums[k], tile, betp[k], 0)
             if scatters.shape[1] > 0:
                 _add_scatter(tile, betp[k], scatters[k], lanes[3])
     return log_likelihood
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _roots(score, powers, halves, peak, roots):
     """roots[p, k] = exp((score_k - peak) / powers[p]); where 2 * powers[p] is at hand, its square."""
     n_clusters = score.shape[0]
@@ -294,7 +313,7 @@ def _roots(score, powers, halves, peak, roots):
                     out[i] = _exp((score[k, i] - peak[i]) * inverse)
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight):
     """Masses as products of the members' roots: no exponential per set. NaN when a row under- or overflows."""
     total = lanes[1]
@@ -323,16 +342,15 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
             at += 2
         for i in range(LANES):
             total[i] += row[i]
-    lowest, highest = total[0], total[0]
+    n_safe = 0
     for i in range(LANES):
-        lowest = min(lowest, total[i])
-        highest = max(highest, total[i])
-    if not (lowest > 1e-100 and highest < 1e200):
+        n_safe += (total[i] > 1e-100) & (total[i] < 1e200)
+    if n_safe < LANES:
         return np.nan
     return _normalise(lanes, row_weight)
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _normalise(lanes, row_weight):
     """Fill the factors that make a tile's masses sum to the rows' weights; return its log-likelihood."""
     peak, total, norm = lanes[0], lanes[1], lanes[2]
@@ -343,7 +361,7 @@ def _normalise(lanes, row_weight):
     return log_likelihood
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight):
     """Masses in the log domain, one exponential per set: safe for any data."""
     peak, total = lanes[0], lanes[1]
@@ -383,13 +401,13 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
     return _normalise(lanes, row_weight)
 
 
-@numba.njit(nogil=True, fastmath=SUMS)
+@numba.njit(**SUMS)
 def _pignistic(mass, norm, starts, members, betp, counts):
     """Add a tile's masses, once normalised, to `counts`, and share them among the clusters."""
+    _add_dots(counts, mass, norm, 0)
     betp[:] = 0.0
     for j in range(counts.shape[0]):
         row = mass[j]
-        counts[j] += _dot(row, norm)
         at, end = starts[j], starts[j + 1]
         share = 1.0 / (end - at)
         if (end - at) % 2 == 1:

@@ -17,7 +17,8 @@ FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".feather": "
 """Arrow's formats by suffix."""
 
 BATCH_ROWS = 4 * BLOCK_ROWS
-BATCHES_AHEAD = 4
+BATCHES_AHEAD = 8
+FILES_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class ArrowRows(FileRows):
             columns=self._columns,
             batch_size=BATCH_ROWS,
             batch_readahead=BATCHES_AHEAD,
-            fragment_readahead=1,
+            fragment_readahead=FILES_AHEAD,
             use_threads=True,
         )
         first = 0

@@ -15,6 +15,9 @@ from egmm.rows.source import BLOCK_ROWS, ReadError, Sum, first_not_finite, numbe
 from egmm.rows.threads import Result, Threads
 from egmm.rows.write import check_out, write_parquet
 
+SUMS_AHEAD = 8
+"""Sums per thread that may wait for an earlier one: they are small, and the reader must not wait with them."""
+
 
 class Stamp(NamedTuple):
     """What tells that a file is still the one that was scanned."""
@@ -80,11 +83,11 @@ class FileRows:
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
-        return tree_sum(number(self.map(function, aligned)))
+        return tree_sum(number(self.map(function, aligned, SUMS_AHEAD)))
 
-    def map(self, function: Callable[..., Result], aligned: Any = None) -> Iterator[Result]:
+    def map(self, function: Callable[..., Result], aligned: Any = None, ahead: int = 2) -> Iterator[Result]:
         """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
-        return self._threads.map(partial(self._apply_to_run, function, aligned), self._checked_runs())
+        return self._threads.map(partial(self._apply_to_run, function, aligned), self._checked_runs(), ahead)
 
     def apply(
         self,

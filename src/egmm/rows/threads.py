@@ -28,8 +28,10 @@ class Threads:
         self.n_jobs = n_jobs or available_cores()
         self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """Apply ``function(*block)`` to every block; results come in order, and few blocks are held at a time."""
+    def map(
+        self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]], ahead: int = 2
+    ) -> Iterator[Result]:
+        """Apply ``function(*block)`` to every block; results come in order, `ahead` per thread held at a time."""
         if self.n_jobs == 1:
             yield from (function(*block) for block in blocks)
             return
@@ -38,7 +40,7 @@ class Threads:
         waiting: deque[Future[Result]] = deque()
         for block in blocks:
             waiting.append(self._pool.submit(function, *block))
-            if len(waiting) > 2 * self.n_jobs:
+            if len(waiting) > ahead * self.n_jobs:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
