@@ -33,7 +33,7 @@ def faint() -> SegmentedImage:
 
 def faint_weights(faint: SegmentedImage) -> dict:
     image = faint.images[0].data
-    return neighbour_weights(image, faint.mask, noise_level(image, faint.mask), 2, 1.0, 0.5, 1)
+    return neighbour_weights(image, faint.mask, noise_level(image, faint.mask), 6, 1.0, 0.5, 1)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def weights_of(image: np.ndarray, mask: np.ndarray, how: Neighbourhood) -> dict:
 @pytest.mark.parametrize("how", [Neighbourhood(), Neighbourhood(1, 2.0, 0.0, 0), Neighbourhood(2, 0.7, 1.0, 2)])
 def test_weights_are_those_of_the_formula(noisy: tuple[np.ndarray, np.ndarray], how: Neighbourhood) -> None:
     image, mask = noisy
-    reach = how.reach or 2
+    reach = how.reach or 6
     wanted = neighbour_weights(image, mask, noise_level(image, mask), reach, how.contrast, how.decay, how.patch)
     found = weights_of(image, mask, how)
     assert found.keys() == wanted.keys()
@@ -70,10 +70,18 @@ def test_weights_are_those_of_the_formula(noisy: tuple[np.ndarray, np.ndarray], 
             assert found[voxel].get(other, 0.0) == pytest.approx(weight, rel=2e-3, abs=1e-7)
 
 
+def test_neighbours_stay_on_a_grid_smaller_than_their_reach(noisy: tuple[np.ndarray, np.ndarray]) -> None:
+    image, mask = noisy[0][:3, 2:7], noisy[1][:3, 2:7]
+    wanted = neighbour_weights(image, mask, noise_level(image, mask), 6, 1.0, 0.5, 1)
+    found = weights_of(image, mask, Neighbourhood())
+    for voxel, others in wanted.items():
+        assert sum(found[voxel].values()) == pytest.approx(sum(others.values()), rel=2e-3)
+
+
 def test_pooling_is_the_weighted_mean(noisy: tuple[np.ndarray, np.ndarray]) -> None:
     image, mask = noisy
     pooled = pool_images([read_image(image)], mask)[0].data
-    weights = neighbour_weights(image, mask, noise_level(image, mask), 2, 1.0, 0.5, 1)
+    weights = neighbour_weights(image, mask, noise_level(image, mask), 6, 1.0, 0.5, 1)
     for voxel, others in weights.items():
         total = image[voxel] + sum(w * image[other] for other, w in others.items())
         assert pooled[voxel] == pytest.approx(total / (1 + sum(others.values())), rel=1e-4)

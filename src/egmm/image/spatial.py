@@ -1,6 +1,7 @@
 """Evidence of neighbouring voxels: how much each counts, and how it is combined."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -19,6 +20,9 @@ from egmm.image.io import Image
 Grid: TypeAlias = NDArray[np.float32]
 
 RULES = ("geometric", "dempster")
+REACH = {2: 6, 3: 1}
+"""How far neighbours reach by default, by the number of axes."""
+
 MASS_FLOOR = 1e-30
 """Masses below this count as this in a product: one voxel alone may not exclude a set for all its neighbours."""
 
@@ -43,7 +47,9 @@ class Neighbourhood:
     Parameters
     ----------
     reach : int or None, default=None
-        Neighbours up to this many voxels away along each axis; None means 2 in images and 1 in volumes.
+        Neighbours up to this many voxels away along each axis; None means 6 in images and 1 in volumes. A border voxel
+        is like few others, and the farther one looks the more of them there are; volumes have more to begin with, and
+        their number grows with the third power.
     contrast : float, default=1.0
         h: larger values let neighbours count across weaker edges.
     decay : float, default=0.5
@@ -86,8 +92,7 @@ def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Itera
     """Yield every offset once, with the weights of the pairs of voxels it joins (zero outside the mask)."""
     channels = [_scaled(image, mask) for image in images]
     sides = _voxel_sides(images[0].affine, mask.ndim)
-    reach = how.reach or (2 if mask.ndim == 2 else 1)
-    for offset in itertools.product(range(-reach, reach + 1), repeat=mask.ndim):
+    for offset in itertools.product(*(range(-reach, reach + 1) for reach in _reaches(how, mask.shape))):
         if offset <= (0,) * mask.ndim:
             continue
         here, there = _views(offset, mask.shape)
@@ -101,10 +106,14 @@ def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Itera
         yield Bond(here, there, weight)
 
 
-def n_bonds(n_axes: int, how: Neighbourhood) -> int:
+def n_bonds(shape: tuple[int, ...], how: Neighbourhood) -> int:
     """Number of offsets that `bonds` yields."""
-    reach = how.reach or (2 if n_axes == 2 else 1)
-    return ((2 * reach + 1) ** n_axes - 1) // 2
+    return (math.prod(2 * reach + 1 for reach in _reaches(how, shape)) - 1) // 2
+
+
+def _reaches(how: Neighbourhood, shape: tuple[int, ...]) -> list[int]:
+    """How far neighbours reach along each axis: never beyond the grid."""
+    return [min(how.reach or REACH[len(shape)], side - 1) for side in shape]
 
 
 def pool_images(
@@ -149,7 +158,7 @@ def pool_images(
     values = [np.where(inside, image.data, 0).astype(np.float32) for image in cropped]
     sums = [value.copy() for value in values]
     total = np.ones(inside.shape, dtype=np.float32)
-    with Progress("neighbours", n_bonds(mask.ndim, how), enabled=bool(verbose)) as progress:
+    with Progress("neighbours", n_bonds(inside.shape, how), enabled=bool(verbose)) as progress:
         for done, (here, there, weight) in enumerate(bonds(cropped, inside, how), start=1):
             total[here] += weight
             total[there] += weight
@@ -190,7 +199,7 @@ def combine_neighbours(
     box = _bounding_box(mask)
     inside = mask[box]
     cropped = [Image(image.data[box], image.name, image.affine) for image in images]
-    with Progress("neighbours", n_bonds(mask.ndim, how), enabled=bool(verbose)) as progress:
+    with Progress("neighbours", n_bonds(inside.shape, how), enabled=bool(verbose)) as progress:
         if rule == "geometric":
             new, family = _geometric(mass, cropped, inside, how, independence, progress), focal
         else:
