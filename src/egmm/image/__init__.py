@@ -1,7 +1,7 @@
 """Images and volumes: evidential segmentation, fusion of modalities, evidence of neighbours, a brain phantom."""
 
 from egmm.image.brainweb import fetch_brainweb, load_brainweb
-from egmm.image.fusion import fuse
+from egmm.image.fusion import fuse, refine
 from egmm.image.io import Image, read_image
 from egmm.image.phantom import BrainPhantom, make_brain_phantom
 from egmm.image.segment import segment
@@ -19,6 +19,7 @@ __all__ = [
     "make_brain_phantom",
     "pool_images",
     "read_image",
+    "refine",
     "segment",
     "spatial_evidence",
 ]
