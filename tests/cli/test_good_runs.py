@@ -158,13 +158,16 @@ def test_info_fits_the_screen(call: Any, rows: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_streamed_and_loaded_rows_give_one_model(call: Any, rows: Path, tmp_path: Path) -> None:
-    options = ["-c", "2", "--label", "side", "--no-plots", "--json"]
+@pytest.mark.parametrize("more", [[], ["--standardize"]])
+def test_streamed_and_loaded_rows_give_one_model(call: Any, rows: Path, tmp_path: Path, more: list[str]) -> None:
+    options = ["-c", "2", "--label", "side", "--no-plots", "--json", *more]
     loaded, streamed = (
         json.loads(call("fit", rows, *options, "--out", name, f"--{name}").stdout) for name in ("no-stream", "stream")
     )
     assert streamed["log_likelihood"] == pytest.approx(loaded["log_likelihood"], rel=1e-10)
     assert streamed["n_rows"] == 40
+    assert streamed["metrics"] == loaded["metrics"]
+    assert streamed["standardized"] == bool(more)
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(tmp_path / "stream" / "labels.parquet")
     expected = parquet.read_table(tmp_path / "no-stream" / "labels.parquet")

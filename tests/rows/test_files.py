@@ -403,3 +403,12 @@ def test_results_are_written_in_large_groups(tmp_path: Path) -> None:
     assert file.metadata.num_row_groups == 2
     assert file.schema_arrow.metadata[b"key"] == b"value"
     np.testing.assert_array_equal(file.read()["d"].to_numpy(), np.repeat(np.arange(100.0), BLOCK_ROWS))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_scaled_rows_are_scaled_as_they_are_read(name: str, tmp_path: Path) -> None:
+    X = two_groups(BLOCK_ROWS + 10)
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    source = scan(FILES[name](X, tmp_path))
+    np.testing.assert_allclose(all_rows(source.scaled(centre, scale)), (X - centre) / scale, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(all_rows(source), X)

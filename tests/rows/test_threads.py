@@ -1,5 +1,8 @@
 """Threads that work on blocks in order, and the limit on those of BLAS."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -58,3 +61,23 @@ def test_the_limit_lasts_until_the_last_thread_that_wants_it_is_done() -> None:
         thread.join()
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
+
+
+FORK = """
+import os
+from egmm.rows.threads import one_blas_thread
+with one_blas_thread():
+    pass
+child = os.fork()
+with one_blas_thread():
+    pass
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_sets_its_own_limit() -> None:
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)

@@ -44,16 +44,16 @@ def fit(
     check_free(target, force=force)
     rows = None
     if is_large(source) if stream is None else stream:
-        if standardize or table != "parquet":
-            raise CommandError("files that are streamed are neither standardised nor written but as Parquet.")
-        fitted, rows = fit_stream(source, request, columns, label)
+        if table != "parquet":
+            raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
+        fitted, rows = fit_stream(source, request, columns, label, standardize=standardize)
     else:
         fitted = fit_data(read_data(source, columns, label), request, standardize=standardize)
     with writing_directory(target, force=force) as work:
         if rows is None:
             write_rows(work, fitted, table)
         else:
-            write_stream(work / "labels.parquet", fitted.model, rows, None, masses=True)
+            write_stream(work / "labels.parquet", fitted.model, rows, masses=True)
         write_outputs(work, fitted, source, plots=plots)
         files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
     result = {"command": "fit", "source": source, "output": str(target), "files": files, **facts(fitted)}
@@ -225,7 +225,7 @@ def _predict_stream(
     if out is None:
         raise CommandError(f"{source} is large: name a Parquet file with --out, or use --no-stream.")
     rows = open_rows(source, names)
-    write_stream(out, model, rows, scaling, masses=masses)
+    write_stream(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
     return int(rows.shape[0])
 
 

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,6 +27,11 @@ class Scaling(NamedTuple):
 
     centre: FloatArray
     scale: FloatArray
+
+    @classmethod
+    def from_moments(cls, centre: FloatArray, variances: FloatArray) -> Self:
+        """Centre and scale of columns; a constant column is only centred."""
+        return cls(centre, np.where(variances > 0, np.sqrt(variances), 1.0))
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return columns of mean 0 and deviation 1."""
@@ -54,9 +59,8 @@ class Fitted(NamedTuple):
 
 
 def scaling_of(X: FloatArray) -> Scaling:
-    """Centre and scale of the columns; a constant column is only centred."""
-    deviation = X.std(axis=0)
-    return Scaling(X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+    """Centre and scale of the columns of rows in memory."""
+    return Scaling.from_moments(X.mean(axis=0), X.var(axis=0))
 
 
 def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitted:

@@ -51,6 +51,7 @@ class FileRows:
         self.dtype = dtype
         self._stamps = [_stamp(file) for file in self.files]
         self._sample_weight: FloatArray | None = None
+        self._scaling: tuple[FloatArray, FloatArray] | None = None
         self._threads = Threads(1)
 
     @property
@@ -63,6 +64,12 @@ class FileRows:
         rows = copy(self)
         rows._sample_weight = check_sample_weight(sample_weight, self.shape[0])
         rows._threads = Threads(n_jobs)
+        return rows
+
+    def scaled(self, centre: FloatArray, scale: FloatArray) -> Self:
+        """Return the same rows, with `centre` subtracted from the columns and `scale` divided out as they are read."""
+        rows = copy(self)
+        rows._scaling = centre, scale
         return rows
 
     def runs(self) -> Iterator[Sequence[Any]]:
@@ -135,6 +142,9 @@ class FileRows:
 
     def _loaded(self, run: Any, first: int, aligned: Any) -> tuple[Any, ...]:
         X, weight = self.load(run)
+        if self._scaling is not None:
+            centre, scale = self._scaling
+            X = (X - centre) / scale
         at = slice(first, first + len(X))
         own = weight if self._sample_weight is None else self._sample_weight[at]
         return (X, own) if aligned is None else (X, own, aligned[at])
