@@ -59,13 +59,13 @@ def e_step(
 ) -> Statistics:
     """Masses of one block of rows, reduced to sums that add [eq_EMemb, eq_EMP, eq_B]."""
     n_clusters, dim = density.whitened.shape
-    counts, sums = np.zeros(len(sets.log_weights)), np.zeros((n_clusters, dim))
+    counts, sums = np.zeros((1, len(sets.log_weights))), np.zeros((n_clusters, dim))
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
     weight = _read_only(np.empty(0) if sample_weight is None else sample_weight)
     sums_out = (counts, sums, scatters)
     block_pass = kernel(X.dtype.name)
     log_likelihood = block_pass(*_readable(X), weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
-    return Statistics(counts, sums, _unfolded(scatters, scatter), float(log_likelihood))
+    return Statistics(counts[0], sums, _unfolded(scatters, scatter), float(log_likelihood))
 
 
 def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
@@ -76,7 +76,7 @@ def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
     n_focal, n_clusters = model.shares.shape
     n_rows, dim = X.shape
     rows_out = (np.empty((n_rows, n_focal)), np.empty(n_rows))
-    sums_out = (np.zeros(n_focal), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
+    sums_out = (np.zeros((1, n_focal)), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
     block_pass, weight = kernel(X.dtype.name), _read_only(np.empty(0))
     block_pass(*_readable(X), weight, model.centre, density, _sets(model), sums_out, rows_out)
     return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(X, model), model)
@@ -104,7 +104,7 @@ def _kernel(dtype: str) -> Callable[..., float]:
         density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
         index = np.zeros(1, dtype=np.int64)
         sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
-        sums = (np.zeros(1), np.zeros((1, 2)), np.zeros((1, 0, 2)))
+        sums = (np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((1, 0, 2)))
         rows_out = (NO_ROWS, NO_ROWS[:, 0])
         rows = _readable(np.zeros((2, 2), dtype=dtype))
         block_pass(*rows, _read_only(np.empty(0)), np.zeros(2), density, sets, sums, rows_out)

@@ -17,6 +17,9 @@ from numba.extending import intrinsic
 LANES = 128
 """Rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
 
+PEAK, TOTAL, NORM, WORK = 0, 1, 2, 3
+"""Rows of a tile's scratch: the largest score, the sum of masses, what makes them sum to the row's weight, anything."""
+
 LOG2E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
@@ -138,89 +141,93 @@ def _load(X, by_columns, first, n, centre, tile):
 
 
 @numba.njit(**SUMS)
-def _store(mass, norm, first, n, out):
+def _store(mass, lanes, first, n, out):
     """Write a tile's normalised masses as rows."""
     for i in range(n):
         for j in range(mass.shape[0]):
-            out[first + i, j] = mass[j, i] * norm[i]
+            out[first + i, j] = mass[j, i] * lanes[NORM, i]
+
+
+# Rows of arrays are named by array and index below: a view of its own would be counted as a reference every time.
 
 
 @numba.njit(**SUMS)
-def _add_scaled(out, tile, coefficients, first, last):
-    """Add to `out` sum_d coefficients[d] * tile[d] for d in [first, last), four rows of the tile at a time."""
-    d = first
+def _add_scaled(out, k, tile, coefficients, e, last):
+    """Add to out[k] the sum of coefficients[e, d] * tile[d] over d < last, four rows of the tile at a time."""
+    d = 0
     while d + 4 <= last:
-        a, b, c, e = coefficients[d], coefficients[d + 1], coefficients[d + 2], coefficients[d + 3]
+        a, b = coefficients[e, d], coefficients[e, d + 1]
+        c, f = coefficients[e, d + 2], coefficients[e, d + 3]
         for i in range(LANES):
-            out[i] += a * tile[d, i] + b * tile[d + 1, i] + c * tile[d + 2, i] + e * tile[d + 3, i]
+            out[k, i] += a * tile[d, i] + b * tile[d + 1, i] + c * tile[d + 2, i] + f * tile[d + 3, i]
         d += 4
     while d < last:
-        a = coefficients[d]
+        a = coefficients[e, d]
         for i in range(LANES):
-            out[i] += a * tile[d, i]
+            out[k, i] += a * tile[d, i]
         d += 1
 
 
 @numba.njit(**SUMS)
-def _add_dots(out, tile, weight, first):
-    """Add to out[d] the sum over lanes of weight * tile[d] for d from `first`, four rows of the tile at a time."""
+def _add_dots(out, row, tile, weight, k, first):
+    """Add to out[row, d] the sum over lanes of weight[k] * tile[d] for d from `first`, four rows at a time."""
     d, last = first, tile.shape[0]
     while d + 4 <= last:
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
         for i in range(LANES):
-            a += weight[i] * tile[d, i]
-            b += weight[i] * tile[d + 1, i]
-            c += weight[i] * tile[d + 2, i]
-            e += weight[i] * tile[d + 3, i]
-        out[d] += a
-        out[d + 1] += b
-        out[d + 2] += c
-        out[d + 3] += e
+            a += weight[k, i] * tile[d, i]
+            b += weight[k, i] * tile[d + 1, i]
+            c += weight[k, i] * tile[d + 2, i]
+            e += weight[k, i] * tile[d + 3, i]
+        out[row, d] += a
+        out[row, d + 1] += b
+        out[row, d + 2] += c
+        out[row, d + 3] += e
         d += 4
     while d < last:
         a = 0.0
         for i in range(LANES):
-            a += weight[i] * tile[d, i]
-        out[d] += a
+            a += weight[k, i] * tile[d, i]
+        out[row, d] += a
         d += 1
 
 
 @numba.njit(**SUMS)
-def _quadratic(tile, factor, mean, norm, out, work):
-    """Fill `out` with norm - |U'x - mean|^2 / 2, with U' lower triangular in `factor`, or its diagonal in factor[0]."""
+def _quadratic(tile, factor, mean, norm, score, k, lanes):
+    """Fill score[k] with norm - |U'x - mean|^2 / 2, U' lower triangular in `factor`, or its diagonal in factor[0]."""
     dim = tile.shape[0]
     is_diagonal = factor.shape[0] < dim
     for i in range(LANES):
-        out[i] = norm
+        score[k, i] = norm
     for e in range(dim):
+        shift = mean[e]
         if is_diagonal:
-            scale, shift = factor[0, e], mean[e]
+            scale = factor[0, e]
             for i in range(LANES):
-                work[i] = scale * tile[e, i] - shift
+                lanes[WORK, i] = scale * tile[e, i] - shift
         else:
-            shift = mean[e]
             for i in range(LANES):
-                work[i] = -shift
-            _add_scaled(work, tile, factor[e], 0, e + 1)
+                lanes[WORK, i] = -shift
+            _add_scaled(lanes, WORK, tile, factor, e, e + 1)
         for i in range(LANES):
-            out[i] -= 0.5 * work[i] * work[i]
+            score[k, i] -= 0.5 * lanes[WORK, i] * lanes[WORK, i]
 
 
 @numba.njit(**SUMS)
-def _add_scatter(tile, weight, scatter, work):
-    """Add to `scatter` sum_i weight_i x_i x_i', its upper triangle, or its diagonal in scatter[0]."""
+def _add_scatter(tile, betp, k, scatter, lanes):
+    """Add to `scatter` sum_i betp_ki x_i x_i', its upper triangle, or its diagonal in scatter[0]."""
     dim = tile.shape[0]
     is_diagonal = scatter.shape[0] < dim
     for d in range(dim):
         for i in range(LANES):
-            work[i] = weight[i] * tile[d, i]
+            lanes[WORK, i] = betp[k, i] * tile[d, i]
         if is_diagonal:
             total = 0.0
             for i in range(LANES):
-                total += work[i] * tile[d, i]
+                total += lanes[WORK, i] * tile[d, i]
             scatter[0, d] += total
         else:
-            _add_dots(scatter[d], tile, work, d)
+            _add_dots(scatter, d, tile, lanes, WORK, d)
 
 
 @_cached(**SUMS)
@@ -235,7 +242,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     sets : (log_weights, starts, members, powers, halves, power_of)
         Members of set j are ``members[starts[j]:starts[j + 1]]``; the last three are the plan of `_masses_by_products`.
     sums_out : (counts, sums, scatters)
-        (M,), (C, D) and (C, D, D), (C, 1, D) or (C, 0, D).
+        (1, M), (C, D) and (C, D, D), (C, 1, D) or (C, 0, D).
     rows_out : (masses, log_densities)
         (n, M) and (n,): filled where they have rows.
     """
@@ -244,7 +251,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     counts, sums, scatters = sums_out
     masses_out, log_out = rows_out
     n_rows, dim = X.shape[1 if by_columns else 0], centre.shape[0]
-    n_clusters, n_focal = sums.shape[0], counts.shape[0]
+    n_clusters, n_focal = sums.shape[0], counts.shape[1]
     is_shared = factors.shape[0] == 0
     weighted = weight.shape[0] > 0
     coefficients = np.exp(log_weights)
@@ -253,7 +260,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     roots = np.empty((powers.shape[0], n_clusters, LANES))
     betp = np.empty((n_clusters, LANES))
     mass = np.empty((n_focal, LANES))
-    lanes = np.empty((4, LANES))  # peak, total, norm, work
+    lanes = np.empty((4, LANES))
     row_weight = np.ones(LANES)
     log_likelihood = 0.0
     for first in range(0, n_rows, LANES):
@@ -266,85 +273,80 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
             row_weight[i] = 0.0
         for k in range(n_clusters):
             if is_shared:
-                score[k] = offsets[k]
-                _add_scaled(score[k], tile, linear[k], 0, dim)
+                for i in range(LANES):
+                    score[k, i] = offsets[k]
+                _add_scaled(score, k, tile, linear, k, dim)
             else:
-                _quadratic(tile, factors[k], whitened[k], offsets[k], score[k], lanes[3])
+                _quadratic(tile, factors[k], whitened[k], offsets[k], score, k, lanes)
         part = np.nan
         if powers.shape[0] > 0:
-            _roots(score, powers, halves, lanes[0], roots)
+            _roots(score, powers, halves, lanes, roots)
             part = _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight)
         if np.isnan(part):
             part = _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight)
         log_likelihood += part
-        _pignistic(mass, lanes[2], starts, members, betp, counts)
+        _pignistic(mass, lanes, starts, members, betp, counts)
         if log_out.shape[0] > 0:
             for i in range(n):
-                log_out[first + i] = np.log(lanes[1, i]) + lanes[0, i]
+                log_out[first + i] = np.log(lanes[TOTAL, i]) + lanes[PEAK, i]
         if masses_out.shape[0] > 0:
-            _store(mass, lanes[2], first, n, masses_out)
+            _store(mass, lanes, first, n, masses_out)
         for k in range(n_clusters):
-            _add_dots(sums[k], tile, betp[k], 0)
+            _add_dots(sums, k, tile, betp, k, 0)
             if scatters.shape[1] > 0:
-                _add_scatter(tile, betp[k], scatters[k], lanes[3])
+                _add_scatter(tile, betp, k, scatters[k], lanes)
     return log_likelihood
 
 
 @numba.njit(**SUMS)
-def _roots(score, powers, halves, peak, roots):
+def _roots(score, powers, halves, lanes, roots):
     """roots[p, k] = exp((score_k - peak) / powers[p]); where 2 * powers[p] is at hand, its square."""
     n_clusters = score.shape[0]
     for i in range(LANES):
-        peak[i] = score[0, i]
+        lanes[PEAK, i] = score[0, i]
     for k in range(1, n_clusters):
         for i in range(LANES):
-            peak[i] = max(peak[i], score[k, i])
+            lanes[PEAK, i] = max(lanes[PEAK, i], score[k, i])
     for p in range(powers.shape[0]):
         inverse = 1.0 / powers[p]
         half = halves[p]
         for k in range(n_clusters):
-            out = roots[p, k]
             if half >= 0:
-                root = roots[half, k]
                 for i in range(LANES):
-                    out[i] = root[i] * root[i]
+                    roots[p, k, i] = roots[half, k, i] * roots[half, k, i]
             else:
                 for i in range(LANES):
-                    out[i] = _exp((score[k, i] - peak[i]) * inverse)
+                    roots[p, k, i] = _exp((score[k, i] - lanes[PEAK, i]) * inverse)
 
 
 @numba.njit(**SUMS)
 def _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight):
     """Masses as products of the members' roots: no exponential per set. NaN when a row under- or overflows."""
-    total = lanes[1]
     for i in range(LANES):
-        total[i] = 0.0
+        lanes[TOTAL, i] = 0.0
     for j in range(coefficients.shape[0]):
-        a = coefficients[j]
-        begin, end = starts[j], starts[j + 1]
-        base = roots[power_of[j]]
-        row = mass[j]
-        x = base[members[begin]]
-        at = begin + 1
-        if (end - begin) % 2 == 1:
+        a, p = coefficients[j], power_of[j]
+        at, end = starts[j], starts[j + 1]
+        k = members[at]
+        if (end - at) % 2 == 1:
             for i in range(LANES):
-                row[i] = a * x[i]
-        else:
-            y = base[members[at]]
+                mass[j, i] = a * roots[p, k, i]
             at += 1
+        else:
+            m = members[at + 1]
             for i in range(LANES):
-                row[i] = a * x[i] * y[i]
+                mass[j, i] = a * roots[p, k, i] * roots[p, m, i]
+            at += 2
         while at < end:
-            x = base[members[at]]
-            y = base[members[at + 1]]
+            k, m = members[at], members[at + 1]
             for i in range(LANES):
-                row[i] *= x[i] * y[i]
+                mass[j, i] *= roots[p, k, i] * roots[p, m, i]
             at += 2
         for i in range(LANES):
-            total[i] += row[i]
+            lanes[TOTAL, i] += mass[j, i]
     n_safe = 0
     for i in range(LANES):
-        n_safe += (total[i] > 1e-100) & (total[i] < 1e200)
+        n_safe += (lanes[TOTAL, i] > 1e-100) & (lanes[TOTAL, i] < 1e200)
     if n_safe < LANES:
         return np.nan
     return _normalise(lanes, row_weight)
@@ -353,75 +355,63 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
 @numba.njit(**SUMS)
 def _normalise(lanes, row_weight):
     """Fill the factors that make a tile's masses sum to the rows' weights; return its log-likelihood."""
-    peak, total, norm = lanes[0], lanes[1], lanes[2]
     log_likelihood = 0.0
     for i in range(LANES):
-        norm[i] = row_weight[i] / total[i]
-        log_likelihood += row_weight[i] * (_log(total[i]) + peak[i])
+        lanes[NORM, i] = row_weight[i] / lanes[TOTAL, i]
+        log_likelihood += row_weight[i] * (_log(lanes[TOTAL, i]) + lanes[PEAK, i])
     return log_likelihood
 
 
 @numba.njit(**SUMS)
 def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight):
     """Masses in the log domain, one exponential per set: safe for any data."""
-    peak, total = lanes[0], lanes[1]
     for i in range(LANES):
-        peak[i] = -np.inf
-        total[i] = 0.0
+        lanes[PEAK, i] = -np.inf
+        lanes[TOTAL, i] = 0.0
     for j in range(log_weights.shape[0]):
-        lw = log_weights[j]
-        begin, end = starts[j], starts[j + 1]
-        share = 1.0 / (end - begin)
-        row = mass[j]
-        if end - begin == 1:
-            a = score[members[begin]]
-            for i in range(LANES):
-                row[i] = lw + a[i]
-        elif end - begin == 2:
-            a = score[members[begin]]
-            b = score[members[begin + 1]]
-            for i in range(LANES):
-                row[i] = lw + 0.5 * (a[i] + b[i])
-        else:
-            a = score[members[begin]]
-            for i in range(LANES):
-                row[i] = lw + share * a[i]
-            for at in range(begin + 1, end):
-                a = score[members[at]]
-                for i in range(LANES):
-                    row[i] += share * a[i]
+        at, end = starts[j], starts[j + 1]
+        share = 1.0 / (end - at)
         for i in range(LANES):
-            peak[i] = max(peak[i], row[i])
+            mass[j, i] = log_weights[j]
+        if (end - at) % 2 == 1:
+            k = members[at]
+            for i in range(LANES):
+                mass[j, i] += share * score[k, i]
+            at += 1
+        while at < end:
+            k, m = members[at], members[at + 1]
+            for i in range(LANES):
+                mass[j, i] += share * (score[k, i] + score[m, i])
+            at += 2
+        for i in range(LANES):
+            lanes[PEAK, i] = max(lanes[PEAK, i], mass[j, i])
     for j in range(log_weights.shape[0]):
-        row = mass[j]
         for i in range(LANES):
-            m = _exp(row[i] - peak[i])
-            row[i] = m
-            total[i] += m
+            m = _exp(mass[j, i] - lanes[PEAK, i])
+            mass[j, i] = m
+            lanes[TOTAL, i] += m
     return _normalise(lanes, row_weight)
 
 
 @numba.njit(**SUMS)
-def _pignistic(mass, norm, starts, members, betp, counts):
+def _pignistic(mass, lanes, starts, members, betp, counts):
     """Add a tile's masses, once normalised, to `counts`, and share them among the clusters."""
-    _add_dots(counts, mass, norm, 0)
+    _add_dots(counts, 0, mass, lanes, NORM, 0)
     betp[:] = 0.0
-    for j in range(counts.shape[0]):
-        row = mass[j]
+    for j in range(mass.shape[0]):
         at, end = starts[j], starts[j + 1]
         share = 1.0 / (end - at)
         if (end - at) % 2 == 1:
-            x = betp[members[at]]
+            k = members[at]
             for i in range(LANES):
-                x[i] += share * row[i]
+                betp[k, i] += share * mass[j, i]
             at += 1
         while at < end:
-            x, y = betp[members[at]], betp[members[at + 1]]
+            k, m = members[at], members[at + 1]
             for i in range(LANES):
-                x[i] += share * row[i]
-                y[i] += share * row[i]
+                betp[k, i] += share * mass[j, i]
+                betp[m, i] += share * mass[j, i]
             at += 2
     for k in range(betp.shape[0]):
-        x = betp[k]
         for i in range(LANES):
-            x[i] *= norm[i]
+            betp[k, i] *= lanes[NORM, i]
