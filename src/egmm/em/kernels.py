@@ -27,8 +27,11 @@ ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer held i
 
 # Sums may be reassociated so that they vectorise; inf and nan keep their meaning. Python's check for division by zero
 # would keep loops from being vectorised.
-SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True}
-EXACT: dict[str, Any] = SUMS | {"fastmath": {"contract"}}
+KERNEL: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True}
+# What the kernel calls becomes part of it. Outside it would be compiled once more on its own, and round otherwise:
+# a process that has compiled the kernel would use that one, a process that read it from the cache the other.
+PART: dict[str, Any] = KERNEL | {"forceinline": True}
+EXACT: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 
 def _cached(**options: Any) -> Callable[..., Any]:
@@ -123,7 +126,7 @@ def _log(x):
     return n * LN2_HIGH + (n * LN2_LOW + 2.0 * (f + f * s * p))
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _load(X, by_columns, first, n, centre, tile):
     """Bring a tile of centred rows into lanes, in double precision; lanes past the end are zero."""
     dim = tile.shape[0]
@@ -140,7 +143,7 @@ def _load(X, by_columns, first, n, centre, tile):
             tile[d, i] = 0.0
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _store(mass, lanes, first, n, out):
     """Write a tile's normalised masses as rows."""
     for i in range(n):
@@ -151,7 +154,7 @@ def _store(mass, lanes, first, n, out):
 # Rows of arrays are named by array and index below: a view of its own would be counted as a reference every time.
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _add_scaled(out, k, tile, coefficients, e, last):
     """Add to out[k] the sum of coefficients[e, d] * tile[d] over d < last, four rows of the tile at a time."""
     d = 0
@@ -168,7 +171,7 @@ def _add_scaled(out, k, tile, coefficients, e, last):
         d += 1
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _add_dots(out, row, tile, weight, k, first):
     """Add to out[row, d] the sum over lanes of weight[k] * tile[d] for d from `first`, four rows at a time."""
     d, last = first, tile.shape[0]
@@ -192,7 +195,7 @@ def _add_dots(out, row, tile, weight, k, first):
         d += 1
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _quadratic(tile, factor, mean, norm, score, k, lanes):
     """Fill score[k] with norm - |U'x - mean|^2 / 2, U' lower triangular in `factor`, or its diagonal in factor[0]."""
     dim = tile.shape[0]
@@ -213,7 +216,7 @@ def _quadratic(tile, factor, mean, norm, score, k, lanes):
             score[k, i] -= 0.5 * lanes[WORK, i] * lanes[WORK, i]
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _add_scatter(tile, betp, k, scatter, lanes):
     """Add to `scatter` sum_i betp_ki x_i x_i', its upper triangle, or its diagonal in scatter[0]."""
     dim = tile.shape[0]
@@ -230,7 +233,7 @@ def _add_scatter(tile, betp, k, scatter, lanes):
             _add_dots(scatter, d, tile, lanes, WORK, d)
 
 
-@_cached(**SUMS)
+@_cached(**KERNEL)
 def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out):
     """E-step of one block of rows: adds to the sums in `sums_out`, returns the log-likelihood.
 
@@ -298,7 +301,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     return log_likelihood
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _roots(score, powers, halves, lanes, roots):
     """roots[p, k] = exp((score_k - peak) / powers[p]); where 2 * powers[p] is at hand, its square."""
     n_clusters = score.shape[0]
@@ -319,7 +322,7 @@ def _roots(score, powers, halves, lanes, roots):
                     roots[p, k, i] = _exp((score[k, i] - lanes[PEAK, i]) * inverse)
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight):
     """Masses as products of the members' roots: no exponential per set. NaN when a row under- or overflows."""
     for i in range(LANES):
@@ -352,7 +355,7 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
     return _normalise(lanes, row_weight)
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _normalise(lanes, row_weight):
     """Fill the factors that make a tile's masses sum to the rows' weights; return its log-likelihood."""
     log_likelihood = 0.0
@@ -362,7 +365,7 @@ def _normalise(lanes, row_weight):
     return log_likelihood
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight):
     """Masses in the log domain, one exponential per set: safe for any data."""
     for i in range(LANES):
@@ -393,7 +396,7 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
     return _normalise(lanes, row_weight)
 
 
-@numba.njit(**SUMS)
+@numba.njit(**PART)
 def _pignistic(mass, lanes, starts, members, betp, counts):
     """Add a tile's masses, once normalised, to `counts`, and share them among the clusters."""
     _add_dots(counts, 0, mass, lanes, NORM, 0)
