@@ -36,7 +36,7 @@ from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
-STARTS = ("kmeans", "random")
+STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 

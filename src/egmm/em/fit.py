@@ -1,7 +1,7 @@
 """A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,9 +27,12 @@ from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.prior import Prior
 from egmm.em.problem import Problem
 from egmm.em.start import (
+    Classical,
     Groups,
     automatic_ridge,
+    component_labels,
     draw_sample,
+    focal_weights,
     group_statistics,
     groups_by_means,
     kmeans_labels,
@@ -37,10 +40,18 @@ from egmm.em.start import (
     start_parameters,
 )
 from egmm.em.statistics import Moments
+from egmm.em.statistics import moments as row_moments
+from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
 SMALLEST_EIGENVALUE = 1e-6
 """Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
+
+FLATTEST = 1e-8
+"""Of the rows' covariance, along any direction: below it a start was flat already, as on a feature constant in a group."""
+
+CLASSICAL_TOL = 1e-4
+"""Tolerance of a classical mixture that is only a start."""
 
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
@@ -143,7 +154,7 @@ class _Fitting:
             self.checkpoint.remove()
         return self.best
 
-    def _ascend(self, number: int, start: Groups | Parameters, report: Callable[[Ascent], None]) -> Fit:
+    def _ascend(self, number: int, start: Groups | Classical | Parameters, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
         options = self.options
         ridge, first = self._first(start)
@@ -172,9 +183,11 @@ class _Fitting:
             ) from None
         return Fit(ascent, is_degenerate(ascent, first), interrupted=False)
 
-    def _first(self, start: Groups | Parameters) -> tuple[FloatArray, Parameters]:
+    def _first(self, start: Groups | Classical | Parameters) -> tuple[FloatArray, Parameters]:
         """Ridge and parameters to begin with."""
         options, dim = self.options, len(self.moments.centre)
+        if isinstance(start, Classical):
+            start = self._classical(start)
         if isinstance(start, Parameters):
             average = start.covariances.reshape(-1, dim, dim).mean(axis=0)
         else:
@@ -187,6 +200,18 @@ class _Fitting:
             return ridge, start
         args = (self.moments, len(self.shares), options.covariance, ridge, options.prior)
         return ridge, start_parameters(start, *args)
+
+    def _classical(self, start: Classical) -> Parameters:
+        """Fit the mixture of single clusters to the sample; the other focal sets enter with little weight."""
+        tol = max(self.options.tol, CLASSICAL_TOL)
+        options = replace(self.options, init=start.labels, tol=tol, checkpoint=None, verbose=False)
+        with ArrayRows(*start.sample, n_jobs=1) as rows:
+            total = rows.reduce(row_moments).about(self.moments.centre)
+            fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
+        if fit.interrupted:
+            raise KeyboardInterrupt
+        params = fit.ascent.point.params
+        return params._replace(weights=focal_weights(params.weights, self.shares))
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
@@ -211,7 +236,9 @@ class _Fitting:
         return unpack_ascent(arrays, self._problem(arrays["ridge"]), tol, self.options.accelerate)
 
 
-def start_points(rows: RowSource, moments: Moments, n_clusters: int, options: Options) -> Iterator[Groups | Parameters]:
+def start_points(
+    rows: RowSource, moments: Moments, n_clusters: int, options: Options
+) -> Iterator[Groups | Classical | Parameters]:
     """Yield the starts: one per `n_init` for named starts, else the given one."""
     centre = moments.centre
     if isinstance(options.init, Parameters):
@@ -222,10 +249,13 @@ def start_points(rows: RowSource, moments: Moments, n_clusters: int, options: Op
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
             )
-        label = kmeans_labels if options.init == "kmeans" else random_labels
+        label = {"kmeans": kmeans_labels, "random": random_labels, "mixture": component_labels}[options.init]
         for _ in range(options.n_init):
             labels = label(sample, n_clusters, options.random)
-            yield Groups(group_statistics(*sample, labels, centre, n_clusters))
+            if options.init == "mixture":
+                yield Classical(sample, labels)
+            else:
+                yield Groups(group_statistics(*sample, labels, centre, n_clusters))
     elif options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
         yield Groups(rows.reduce(group, options.init))
@@ -241,10 +271,17 @@ def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
     if cluster_weights.min() < params.means.shape[1] + 1:
         return True
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
+    problem = ascent.problem
+    whole = problem.moments.scatter / problem.moments.weight + np.diag(problem.ridge)
     return any(
-        eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE
+        _thinnest(end, beginning) < SMALLEST_EIGENVALUE or _thinnest(end, whole) < FLATTEST
         for end, beginning in zip(ends, beginnings, strict=True)
     )
+
+
+def _thinnest(covariance: FloatArray, other: FloatArray) -> float:
+    """Smallest ratio of the two variances along any direction."""
+    return float(eigvalsh(covariance, other, check_finite=False)[0])
 
 
 def _better(best: Fit | None, fit: Fit) -> Fit:

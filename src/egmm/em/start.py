@@ -16,11 +16,18 @@ from egmm.em.mstep import start_from_groups
 from egmm.em.natural import scatters_about
 from egmm.em.parameters import Parameters
 from egmm.em.prior import Prior
-from egmm.em.statistics import Moments, Statistics
+from egmm.em.statistics import TINY, Moments, Statistics
 from egmm.rows.source import RowSource
 
 SAMPLE_ROWS = 20_000
 """Rows the k-means and random starts look at: enough to place means, cheap beside the passes of a fit."""
+
+
+COMPONENT_RUNS = 10
+"""Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
+
+META_WEIGHT = 0.01
+"""Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
 
 
 class Sample(NamedTuple):
@@ -97,6 +104,28 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
         return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
+def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+    """Cluster the sample by k-means on its scaled principal components, the best of ten runs."""
+    model = KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random)
+    return np.asarray(model.fit(scaled_components(sample), sample_weight=sample.weights).labels_, dtype=np.int64)
+
+
+def scaled_components(sample: Sample) -> FloatArray:
+    """Principal components of the standardised rows, each divided by the root of its standard deviation.
+
+    Half-way between standardised features, where a group of correlated ones counts many times, and uncorrelated ones,
+    where noise counts as much as what separates clusters. Units do not matter.
+    """
+    rows, weights = sample
+    share = weights / weights.sum()
+    offsets = rows - share @ rows
+    deviations = np.sqrt(share @ offsets**2)
+    offsets /= np.where(deviations > 0, deviations, 1.0)
+    _, spreads, axes = np.linalg.svd(np.sqrt(share)[:, None] * offsets, full_matrices=False)
+    kept = spreads > 1e-6 * max(spreads[0], TINY)
+    return np.asarray(offsets @ (axes[kept].T / np.sqrt(spreads[kept])))
+
+
 def random_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Assign the sample to the nearest of `n_clusters` distinct rows drawn by weight."""
     chance = sample.weights / sample.weights.sum()
@@ -150,6 +179,34 @@ class Groups(NamedTuple):
         # Divisor n_k - 1; a group lighter than 2 (one row, fractional weights) is divided by half its weight.
         divisors = np.maximum(counts - 1.0, np.maximum(counts, np.finfo(float).tiny) / 2.0)
         return means, (about / divisors[:, None, None]).mean(axis=0)
+
+
+class Classical(NamedTuple):
+    """Labels of a sample, from which to fit the classical mixture before the focal sets enter."""
+
+    sample: Sample
+    labels: IntArray
+
+
+def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:
+    """Weights of focal sets that differ little from a classical mixture's (C,).
+
+    A cluster's weight goes to the smallest sets it is in, which is its singleton where there is one; the other sets
+    together get `META_WEIGHT`.
+
+    Examples
+    --------
+    >>> focal_weights(np.array([0.75, 0.25]), np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]))
+    array([0.7425, 0.2475, 0.01  ])
+    """
+    is_in = shares > 0
+    sizes = np.where(is_in, is_in.sum(axis=1, keepdims=True), np.inf)
+    own = sizes == sizes.min(axis=0)
+    others = ~own.any(axis=1)
+    weights = (own / own.sum(axis=0)) @ (cluster_weights / cluster_weights.sum())
+    if not others.any():
+        return np.asarray(weights)
+    return np.where(others, META_WEIGHT / others.sum(), (1 - META_WEIGHT) * weights)
 
 
 def start_parameters(
