@@ -53,6 +53,15 @@ class Candidate:
         """Whether the fit collapsed, so that its likelihood is no guide."""
         return bool(getattr(self.model, "degenerate_", False))
 
+    @property
+    def is_blurred(self) -> bool:
+        """Whether some cluster shares more than half of its weight with others, in meta-clusters."""
+        if not isinstance(self.model, EGMM):
+            return False
+        shares = self.model.focal_sets_.shares
+        own = np.where(shares == 1.0, shares, 0.0).T @ self.model.weights_
+        return bool((own < 0.5 * (shares.T @ self.model.weights_)).any())
+
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""
         return float("nan") if self.criteria is None else self.criteria[criterion]
@@ -103,6 +112,7 @@ class Selection:
                 **(candidate.criteria or {self.criterion: float("nan")}),
                 "converged": bool(getattr(candidate.model, "converged_", False)),
                 "degenerate": candidate.is_degenerate,
+                "blurred": candidate.is_blurred,
                 "seconds": candidate.seconds,
                 "failure": candidate.failure,
             }
@@ -113,14 +123,14 @@ class Selection:
         """Draw the criterion against the number of clusters, a line per covariance model."""
         counts, models = self._axes()
         values = {model: [self._value(count, model) for count in counts] for model in models}
-        degenerate = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate}
+        doubtful = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate or c.is_blurred}
         return plot_criterion(
             counts,
             values,
             name=self.criterion.upper(),
             higher_is_better=self.higher_is_better,
             best=(self.n_clusters, self.covariance),
-            doubtful={model: [(count, model) in degenerate for count in counts] for model in models},
+            doubtful={model: [(count, model) in doubtful for count in counts] for model in models},
             ax=ax,
         )
 
@@ -188,13 +198,15 @@ def select_model(
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
-        Further parameters of the estimator.
+        Further parameters of the estimator. For `EGMM`, `init` is "mixture" where it is not given.
 
     Returns
     -------
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason; degenerate fits are chosen only where there is no other.
+        fails is recorded with its reason; degenerate fits are chosen only where there is no other. Among models with
+        equal numbers of clusters those come first whose every cluster has at least half of its weight to itself: where
+        meta-clusters have more, they often stand for what should be a cluster.
 
     Examples
     --------
@@ -210,7 +222,7 @@ def select_model(
     higher_is_better = CRITERIA[criterion]
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
-        base, models = EGMM(**parameters), _models(covariance, X)
+        base, models = EGMM(**{"init": "mixture", **parameters}), _models(covariance, X)
     else:
         criterion, higher_is_better, _ = _index(estimator)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
@@ -295,7 +307,14 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
     sign = 1.0 if higher_is_better else -1.0
-    return max(fitted, key=lambda c: (not c.is_degenerate, sign * c.value(criterion)))
+
+    def rank(candidate: Candidate) -> tuple[bool, float]:
+        return not candidate.is_degenerate, sign * candidate.value(criterion)
+
+    # Being blurred tells models of one number of clusters apart, not numbers: those are the criterion's to choose.
+    fitted.sort(key=lambda c: (not c.is_degenerate, not c.is_blurred, rank(c)), reverse=True)
+    firsts = {candidate.n_clusters: candidate for candidate in reversed(fitted)}
+    return max(firsts.values(), key=rank)
 
 
 def _short(value: float) -> str:

@@ -105,7 +105,7 @@ def test_the_rule_counts_pignistic_weight(rows) -> None:
 
 @pytest.mark.parametrize("units", [1.0, 1e-6, 1e9])
 def test_a_covariance_that_collapses_along_any_direction_is_degenerate(rows, units) -> None:
-    ascent = run(rows, init=GOOD).ascent
+    ascent = run(ArrayRows(rows.X * units), init=GOOD).ascent
     params = ascent.point.params
     turn = np.array([[0.6, -0.8], [0.8, 0.6]]) * units
     for ratio, expected in [(2e-6, False), (5e-7, True)]:
@@ -113,6 +113,18 @@ def test_a_covariance_that_collapses_along_any_direction_is_degenerate(rows, uni
         end = params._replace(covariances=turn @ np.diag([1.0, ratio]) @ turn.T)
         ascent.point = ascent.point._replace(params=end)
         assert is_degenerate(ascent, first) is expected
+
+
+@pytest.mark.parametrize("units", [1.0, 1e-6, 1e9])
+def test_a_start_flat_already_is_degenerate(rng, units) -> None:
+    X = np.column_stack([rng.normal(size=(80, 2)), np.repeat([0.0, 1.0], 40)])
+    X[60:, 2] = rng.random(20)
+    flat = np.repeat([0, 1], 40)
+    with ArrayRows(X * units) as source:
+        assert run(source, init=flat, covariance="VVV", reg_covar="auto").is_degenerate
+    # Flat for all rows, a feature tells nothing.
+    with ArrayRows(X * [1, 1, 0] * units) as source:
+        assert not run(source, init=(X[:, 0] > 0).astype(int), covariance="VVV", reg_covar="auto").is_degenerate
 
 
 def test_a_degenerate_fit_is_not_kept_for_its_likelihood(rows, starts_from) -> None:

@@ -271,12 +271,18 @@ def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
     if cluster_weights.min() < params.means.shape[1] + 1:
         return True
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
-    problem = ascent.problem
-    whole = problem.moments.scatter / problem.moments.weight + np.diag(problem.ridge)
+    whole = _whole_covariance(ascent.problem)
     return any(
         _thinnest(end, beginning) < SMALLEST_EIGENVALUE or _thinnest(end, whole) < FLATTEST
         for end, beginning in zip(ends, beginnings, strict=True)
     )
+
+
+def _whole_covariance(problem: Problem) -> FloatArray:
+    """Covariance of all rows, definite: with the ridge, or what counts as zero, on its diagonal."""
+    whole = problem.moments.scatter / problem.moments.weight
+    variances = np.diag(whole)
+    return whole + np.diag(np.maximum(problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0)))
 
 
 def _thinnest(covariance: FloatArray, other: FloatArray) -> float:
