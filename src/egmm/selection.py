@@ -20,6 +20,7 @@ from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import MODELS
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
+from egmm.em.statistics import TINY
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows import ReadError, is_remote
@@ -54,13 +55,11 @@ class Candidate:
         return bool(getattr(self.model, "degenerate_", False))
 
     @property
-    def is_blurred(self) -> bool:
-        """Whether some cluster shares more than half of its weight with others, in meta-clusters."""
+    def certainty(self) -> float:
+        """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
         if not isinstance(self.model, EGMM):
-            return False
-        shares = self.model.focal_sets_.shares
-        own = np.where(shares == 1.0, shares, 0.0).T @ self.model.weights_
-        return bool((own < 0.5 * (shares.T @ self.model.weights_)).any())
+            return 1.0
+        return float(self.model.weights_[self.model.focal_sets_.shares.max(axis=1) == 1.0].sum())
 
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""
@@ -112,7 +111,7 @@ class Selection:
                 **(candidate.criteria or {self.criterion: float("nan")}),
                 "converged": bool(getattr(candidate.model, "converged_", False)),
                 "degenerate": candidate.is_degenerate,
-                "blurred": candidate.is_blurred,
+                "certainty": candidate.certainty,
                 "seconds": candidate.seconds,
                 "failure": candidate.failure,
             }
@@ -123,14 +122,14 @@ class Selection:
         """Draw the criterion against the number of clusters, a line per covariance model."""
         counts, models = self._axes()
         values = {model: [self._value(count, model) for count in counts] for model in models}
-        doubtful = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate or c.is_blurred}
+        degenerate = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate}
         return plot_criterion(
             counts,
             values,
             name=self.criterion.upper(),
             higher_is_better=self.higher_is_better,
             best=(self.n_clusters, self.covariance),
-            doubtful={model: [(count, model) in doubtful for count in counts] for model in models},
+            doubtful={model: [(count, model) in degenerate for count in counts] for model in models},
             ax=ax,
         )
 
@@ -204,9 +203,9 @@ def select_model(
     -------
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason; degenerate fits are chosen only where there is no other. Among models with
-        equal numbers of clusters those come first whose every cluster has at least half of its weight to itself: where
-        meta-clusters have more, they often stand for what should be a cluster.
+        fails is recorded with its reason; degenerate fits are chosen only where there is no other. Models of equal
+        numbers of clusters are compared by the criterion with N log(share of the weight on single clusters) added to
+        EBIC, or twice that taken from the others: else meta-clusters often stand for what should be a cluster.
 
     Examples
     --------
@@ -308,13 +307,24 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
         raise ValueError(f"No candidate could be fitted ({reasons}).")
     sign = 1.0 if higher_is_better else -1.0
 
-    def rank(candidate: Candidate) -> tuple[bool, float]:
-        return not candidate.is_degenerate, sign * candidate.value(criterion)
+    def rank(candidate: Candidate, toll: float = 0.0) -> tuple[bool, float]:
+        return not candidate.is_degenerate, sign * candidate.value(criterion) - toll
 
-    # Being blurred tells models of one number of clusters apart, not numbers: those are the criterion's to choose.
-    fitted.sort(key=lambda c: (not c.is_degenerate, not c.is_blurred, rank(c)), reverse=True)
-    firsts = {candidate.n_clusters: candidate for candidate in reversed(fitted)}
+    # The toll tells models of one number of clusters apart; how many clusters there are is the criterion's to say.
+    firsts: dict[int, Candidate] = {}
+    for candidate in sorted(fitted, key=lambda each: rank(each, _toll(each, criterion)), reverse=True):
+        firsts.setdefault(candidate.n_clusters, candidate)
     return max(firsts.values(), key=rank)
+
+
+def _toll(candidate: Candidate, criterion: str) -> float:
+    """Price of N rows at the certainty's log, so that meta-clusters do not do the work of a covariance or a cluster."""
+    model = candidate.model
+    if not isinstance(model, EGMM):
+        return 0.0
+    n_rows = np.exp(2 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_)
+    scale = 1.0 if criterion == "ebic" else 2.0
+    return float(-scale * n_rows * np.log(max(candidate.certainty, TINY)))
 
 
 def _short(value: float) -> str:

@@ -231,7 +231,7 @@ def test_degenerate_fits_are_hollow_and_named() -> None:
     ax = plot_criterion([2, 3, 4], values, best=(3, "EEE"), doubtful={"EEE": [False, False, True]})
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_array_equal(hollow[0].get_xydata(), [[4, -1.0]])
-    assert ax.get_title() == "hollow: degenerate or blurred, second choice"
+    assert ax.get_title() == "hollow: degenerate, not to be chosen"
 
 
 def test_grid_frames_the_best_and_writes_every_value() -> None:

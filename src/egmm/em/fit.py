@@ -48,7 +48,7 @@ SMALLEST_EIGENVALUE = 1e-6
 """Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
 
 FLATTEST = 1e-8
-"""Of the rows' covariance, along any direction: below it a start was flat already, as on a feature constant in a group."""
+"""Of the rows' covariance, along any direction: below it a start was flat, as on a feature constant in a group."""
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""

@@ -33,7 +33,7 @@ def plot_criterion(
     best : tuple of (int, str), default=None
         Number of clusters and model chosen.
     doubtful : mapping of str to sequence of bool, default=None
-        Fits that are no candidates although their criterion may be better, drawn hollow: degenerate or blurred ones.
+        Fits that are no candidates although their criterion may be better, drawn hollow: degenerate ones.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -67,7 +67,7 @@ def plot_criterion(
     if len(values) > 1 and np.isfinite(finite).any():
         ax.legend(title="model", ncols=2 if len(values) > 7 else 1, fontsize="small")
     if has_doubtful:
-        ax.set_title("hollow: degenerate or blurred, second choice", fontsize="small")
+        ax.set_title("hollow: degenerate, not to be chosen", fontsize="small")
     ax.grid(alpha=0.3)
     return ax
 
