@@ -132,7 +132,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
             "focal_sets='full' with n_clusters=14 gives 16383 focal sets; use 'pairs' (106) or pass a list.",
         ),
         ({"covariance": "XXX"}, ValueError, "covariance must be"),
-        ({"init": "best"}, ValueError, "init must be one of 'kmeans', 'random'; got 'best'."),
+        ({"init": "best"}, ValueError, "init must be one of 'kmeans', 'random', 'mixture'; got 'best'."),
         ({"init": np.zeros((2, 2))}, ValueError, "init must have shape (3, 2), got (2, 2)."),
         ({"init": [[0, 0], [1, np.nan], [2, 2]]}, ValueError, "init must be finite, but entry (1, 1) is nan."),
         ({"init": [0, 1, 2]}, ValueError, "init (labels) must have shape (180,), got (3,)."),

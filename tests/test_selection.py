@@ -4,11 +4,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
-from egmm.selection import _engine
+from egmm.selection import Candidate, Selection, _engine
 
 mpl.use("Agg")
 
@@ -109,6 +110,49 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     degenerate = [row["degenerate"] for row in selection.table()]
     assert degenerate == [False, True]
     assert selection.n_clusters == 1
+
+
+def candidate(covariance: str, ebic: float, certainty: float, n_clusters: int = 2, n_rows: int = 100) -> Candidate:
+    """A fit of ten parameters with these values."""
+    model = EGMM(n_clusters)
+    model.focal_sets_ = FocalSets.simple(n_clusters)
+    is_meta = model.focal_sets_.shares.max(axis=1) < 1
+    model.weights_ = np.where(is_meta, 1 - certainty, certainty / n_clusters)
+    model.ebic_, model.n_parameters_ = ebic, 10
+    model.log_likelihood_ = ebic + 5 * np.log(n_rows)
+    return Candidate(n_clusters, covariance, model, {"ebic": ebic, "bic": -2 * ebic})
+
+
+@pytest.mark.parametrize(("criterion", "higher"), [("ebic", True), ("bic", False)])
+def test_weight_of_meta_clusters_has_its_price(criterion, higher) -> None:
+    # 100 log(0.8) = -22.3: a fifth of the weight on meta-clusters must be worth that.
+    for gain, chosen in [(22.0, "EEE"), (22.6, "VVV")]:
+        fits = [candidate("VVV", -500 + gain, 0.8), candidate("EEE", -500, 1.0)]
+        assert [fit.certainty for fit in fits] == [pytest.approx(0.8), 1.0]
+        assert Selection(fits, criterion, higher).covariance == chosen
+    # It is the price of a model, not of a number of clusters.
+    fits = [candidate("EEE", -499, 0.8, n_clusters=3), candidate("EEE", -500, 1.0)]
+    assert Selection(fits, criterion, higher).n_clusters == 3
+
+
+def test_sets_without_single_clusters_are_compared_by_the_criterion(blobs) -> None:
+    frame = [[0, 1]]
+    selection = select_model(blobs, [2], covariance=["EII", "EEE"], focal_sets=frame, random_state=0)
+    values = {row["covariance"]: row["ebic"] for row in selection.table()}
+    assert {row["certainty"] for row in selection.table()} == {0.0}
+    assert selection.covariance == max(values, key=values.get)
+
+
+def test_the_start_is_the_classical_mixture_unless_one_is_given(blobs) -> None:
+    assert select_model(blobs, [3], random_state=0).best.init == "mixture"
+    assert select_model(blobs, [3], random_state=0, init="kmeans").best.init == "kmeans"
+
+
+def test_meta_clusters_do_not_take_the_place_of_clusters(rng) -> None:
+    # The middle one of three in a row is where the pair of the others would be.
+    X = np.concatenate([rng.normal([4 * k, 0], 1.0, (100, 2)) for k in range(3)])
+    selection = select_model(X, [3], covariance=["EII", "EEE", "VVV"], random_state=0)
+    assert adjusted_rand_score(np.repeat([0, 1, 2], 100), selection.best.labels_) > 0.85
 
 
 def test_weights_are_repeats(rng, blobs) -> None:

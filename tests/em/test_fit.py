@@ -155,6 +155,55 @@ def test_the_likeliest_of_sound_fits_is_kept(rng, monkeypatch) -> None:
     assert kept.log_likelihood == max(sound)
 
 
+# The classical mixture first -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def classical(monkeypatch, rows):
+    """Let the start 'mixture' have these labels."""
+    order = np.lexsort(rows.X.T[::-1])
+    monkeypatch.setattr(fit, "component_labels", lambda *_: GOOD[order])
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVI", "VVV"])
+def test_a_mixture_start_is_the_mixture_of_single_clusters(rows, classical, covariance) -> None:
+    single = run(rows, "singletons", init=GOOD, covariance=covariance, tol=1e-4).ascent.point.params
+    begun = run(rows, "full", init="mixture", covariance=covariance).ascent
+    expected = single._replace(weights=np.array([*0.99 * single.weights, 0.01]))
+    other = run(rows, "full", init=expected, covariance=covariance).ascent
+    np.testing.assert_allclose(begun.history[:3], other.history[:3], rtol=1e-10)
+
+
+def test_a_mixture_start_of_a_sample_is_about_the_rows_centre(rng, monkeypatch) -> None:
+    X = np.concatenate([rng.normal(0, 1, (600, 2)), rng.normal([300, 5], [1, 2], (300, 2))])
+    draw = fit.draw_sample
+    monkeypatch.setattr(fit, "draw_sample", lambda rows, seed: draw(rows, seed, size=100))
+    with ArrayRows(X) as source:
+        got = run(source, init="mixture", covariance="EEE", tol=1e-9).ascent.point.params
+        want = run(source, init=np.repeat([0, 1], [600, 300]), covariance="EEE", tol=1e-9).ascent.point.params
+    np.testing.assert_allclose(np.sort(got.means, axis=0), np.sort(want.means, axis=0), atol=1e-3)
+
+
+def test_a_mixture_that_cannot_be_fitted_is_passed_over(rows, classical, monkeypatch) -> None:
+    expected = run(rows, init="mixture", covariance="VVV")
+    whole = fit._Fitting._classical
+    calls = itertools.count()
+
+    def fails_first(self, start):
+        if next(calls) == 0:
+            raise NotPositiveDefiniteError("smallest eigenvalue -1e-17")
+        return whole(self, start)
+
+    monkeypatch.setattr(fit._Fitting, "_classical", fails_first)
+    assert run(rows, init="mixture", covariance="VVV", n_init=2).log_likelihood == expected.log_likelihood
+
+
+def test_interrupted_in_the_classical_mixture_it_just_ends(rows, classical, monkeypatch) -> None:
+    interrupt_at(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        run(rows, init="mixture")
+
+
 # Failures and interruptions --------------------------------------------------------------------------------------
 
 

@@ -189,7 +189,7 @@ def test_an_empty_group_is_named(groups) -> None:
         parameters_of(X, np.where(labels == 1, 0, labels))
 
 
-@pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels])
+@pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels, start.component_labels])
 def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) -> None:
     sample = sample_of(rng.normal(size=(80, 2)), rng.random(80) + 0.1)
     one, again, other = (label(sample, 5, np.random.RandomState(seed)) for seed in (0, 0, 1))
@@ -204,6 +204,35 @@ def test_random_means_are_drawn_by_weight(rng) -> None:
     for seed in range(10):
         labels = start.random_labels(sample, 2, np.random.RandomState(seed))
         assert labels[heavy[0]] != labels[heavy[1]]
+
+
+# The classical mixture first -------------------------------------------------------------------------------------
+
+
+def test_scaled_components_have_the_deviations_of_components_as_variances(rng) -> None:
+    X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 100
+    weights = rng.random(200)
+    got = start.scaled_components(Sample(X, weights))
+    covariance = np.cov(X.T, aweights=weights)
+    spreads = np.sqrt(np.diag(covariance))
+    deviations = np.sqrt(np.linalg.eigvalsh(covariance / np.outer(spreads, spreads)))[::-1]
+    np.testing.assert_allclose(np.cov(got.T, aweights=weights, ddof=0), np.diag(deviations), atol=1e-12)
+    other = start.scaled_components(Sample(X * [1e-6, 1, 10, 1e9] - 7, weights))
+    np.testing.assert_allclose(np.abs(other), np.abs(got), rtol=1e-5, atol=1e-7)
+
+
+def test_components_without_spread_are_left_out(rng) -> None:
+    X = rng.normal(size=(50, 2))
+    X = np.column_stack([X, X.sum(axis=1), np.full(50, 3.0)])
+    assert start.scaled_components(Sample(X, np.ones(50))).shape == (50, 2)
+
+
+def test_weights_of_sets_follow_a_classical_mixture() -> None:
+    shares = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [1 / 3, 1 / 3, 1 / 3]])
+    got = start.focal_weights(np.array([2.0, 3.0, 5.0]), shares)
+    # The third cluster is nowhere alone: its two pairs share its weight. The others share a percent.
+    np.testing.assert_allclose(got, [0.198, 0.297, 0.005, 0.2475, 0.2475, 0.005], rtol=1e-12)
+    np.testing.assert_allclose(start.focal_weights(np.array([0.3, 0.7]), np.eye(2)), [0.3, 0.7], rtol=1e-15)
 
 
 # The automatic ridge ---------------------------------------------------------------------------------------------

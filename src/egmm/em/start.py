@@ -26,6 +26,9 @@ SAMPLE_ROWS = 20_000
 COMPONENT_RUNS = 10
 """Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
 
+ROUND_OFF = 1e-13
+"""Deviation of a feature, as part of its largest value, below which it is constant."""
+
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
 
@@ -120,7 +123,7 @@ def scaled_components(sample: Sample) -> FloatArray:
     share = weights / weights.sum()
     offsets = rows - share @ rows
     deviations = np.sqrt(share @ offsets**2)
-    offsets /= np.where(deviations > 0, deviations, 1.0)
+    offsets /= np.where(deviations > ROUND_OFF * np.abs(rows).max(axis=0), deviations, np.inf)
     _, spreads, axes = np.linalg.svd(np.sqrt(share)[:, None] * offsets, full_matrices=False)
     kept = spreads > 1e-6 * max(spreads[0], TINY)
     return np.asarray(offsets @ (axes[kept].T / np.sqrt(spreads[kept])))
