@@ -218,7 +218,8 @@ def test_candidates_keep_their_own_checkpoints(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", noted)
-    select_model(scan(folder), [3, 4], random_state=0, accelerate=False, tol=1e-3, checkpoint=tmp_path / "state.npz")
+    plain = {"init": "kmeans", "accelerate": False, "tol": 1e-3}  # Steps enough for a state to be written.
+    select_model(scan(folder), [3, 4], random_state=0, **plain, checkpoint=tmp_path / "state.npz")
     assert written == {"state-3-EEE.npz", "state-4-EEE.npz"}
     assert list(tmp_path.iterdir()) == []
 

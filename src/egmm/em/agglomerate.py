@@ -81,7 +81,6 @@ class _Groups:
         self.prices[second] = np.inf
         for group in np.flatnonzero(np.isin(self.partners, (first, second)) & np.isfinite(self.prices)):
             self._find_partner(int(group))
-        self._find_partner(first)
         earlier = np.arange(first)
         prices = self._prices(first, slice(0, first))
         better = (prices < self.prices[:first]) & (self.counts[:first] > 0)
