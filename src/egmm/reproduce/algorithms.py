@@ -1,0 +1,189 @@
+"""The algorithms compared: how each is fitted, to a known number of clusters or to the best of several."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from egmm._checks import FloatArray, IntArray
+from egmm.belief.partition import CredalPartition
+from egmm.cluster import BPEC, ECM, FCM, BootGMM
+from egmm.mixture import EGMM
+from egmm.selection import select_model
+
+PAPER_MODE = "EGMM, paper mode"
+DEFAULTS = "EGMM, our defaults"
+ONE_MODEL = "EGMM, one covariance"
+
+MOST_ITERATIONS = 5000
+"""Plain EM in the paper's mode crawls; its own stopping rule shall end it."""
+
+
+class Fitted(NamedTuple):
+    """A model and the rows it was fitted to."""
+
+    model: Any
+    rows: FloatArray
+
+    @property
+    def labels(self) -> IntArray:
+        """Hard partition: the cluster of largest pignistic probability."""
+        found = getattr(self.model, "labels_", None)
+        return np.asarray(self.model.predict(self.rows) if found is None else found)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(getattr(self.model, "means_", getattr(self.model, "cluster_centers_", ())))
+
+    @property
+    def partition(self) -> CredalPartition:
+        """Credal partition, of an evidential algorithm."""
+        partition: CredalPartition = self.model.partition(self.rows)
+        return partition
+
+
+Fit = Callable[[FloatArray, Sequence[int], int, int], Fitted]
+"""Rows, numbers of clusters to choose among, seed and bootstrap replicates give a fitted model."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """How an algorithm of the paper is run.
+
+    Attributes
+    ----------
+    printed : str
+        The paper's name for it.
+    fit : callable
+        Fit to rows: numbers of clusters to choose among, seed, bootstrap replicates.
+    how : str
+        What is run, in words.
+    is_evidential : bool
+        Whether it gives a credal partition with sets of several clusters.
+    is_random : bool
+        Whether runs differ.
+    chooses : bool
+        Whether it can choose the number of clusters.
+    """
+
+    printed: str
+    fit: Fit
+    how: str
+    is_evidential: bool = False
+    is_random: bool = True
+    chooses: bool = True
+
+
+def _hcm(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+    return Fitted(KMeans(counts[0], n_init=1, random_state=seed).fit(X), X)
+
+
+def _selected(estimator: Any) -> Fit:
+    """Fit by a peer's own validity index."""
+
+    def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+        return Fitted(select_model(X, counts, estimator=estimator, random_state=seed, n_jobs=1).best, X)
+
+    return fit
+
+
+def _gmm(covariance_type: str) -> Fit:
+    """Fit scikit-learn's mixture, of the least BIC."""
+
+    def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+        models = [
+            GaussianMixture(
+                count, covariance_type=covariance_type, init_params="k-means++", max_iter=1000, random_state=seed
+            ).fit(X)
+            for count in counts
+        ]
+        return Fitted(models[0] if len(models) == 1 else min(models, key=lambda model: model.bic(X)), X)
+
+    return fit
+
+
+def _bootgmm(X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:
+    return Fitted(BootGMM(list(counts), n_bootstrap=n_bootstrap, random_state=seed, n_jobs=1).fit(X), X)
+
+
+def paper_mode(X: FloatArray, n_clusters: int, seed: int, *, n_init: int = 1, focal_sets: str = "pairs") -> EGMM:
+    """Fit EGMM as the authors' code does: plain EM from c-means labels, ridge 0.01, gain of the total below 1e-3."""
+    labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X).labels_
+    return EGMM(
+        n_clusters,
+        focal_sets=focal_sets,
+        init=labels,
+        reg_covar=0.01,
+        tol=1e-3 / len(X),
+        accelerate=False,
+        max_iter=MOST_ITERATIONS,
+        n_jobs=1,
+    ).fit(X)
+
+
+def _paper_mode(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+    models = [paper_mode(X, count, seed) for count in counts]
+    return Fitted(max(models, key=lambda model: model.ebic_), X)
+
+
+def standardised(X: FloatArray) -> FloatArray:
+    """Centre each column and divide by its standard deviation."""
+    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+def _defaults(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+    rows = standardised(X)
+    return Fitted(select_model(rows, counts, "all", random_state=seed, n_jobs=1).best, rows)
+
+
+def _one_model(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+    rows = standardised(X)
+    return Fitted(EGMM(counts[0], random_state=seed, n_jobs=1).fit(rows), rows)
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "HCM": Algorithm("HCM", _hcm, "k-means of scikit-learn, one k-means++ start", chooses=False),
+    "FCM": Algorithm("FCM", _selected(FCM(init="random")), "`FCM`, random start; C by MPC"),
+    "ECM": Algorithm("ECM", _selected(ECM(init="random")), "`ECM`, random start; C by ANS", is_evidential=True),
+    "BPEC": Algorithm(
+        "BPEC",
+        _selected(BPEC()),
+        "`BPEC`; C by the widest gap of the delta-Bel graph; nothing in it is random, so it runs once",
+        is_evidential=True,
+        is_random=False,
+    ),
+    "GMM": Algorithm("GMM", _gmm("full"), "scikit-learn's mixture, one k-means++ start; C by BIC"),
+    "CGMM": Algorithm("CGMM", _gmm("tied"), "the same with one covariance"),
+    "bootGMM": Algorithm("bootGMM", _bootgmm, "`BootGMM`; C and covariance by BIC", is_evidential=True),
+    PAPER_MODE: Algorithm(
+        "EGMM",
+        _paper_mode,
+        "`EGMM` as the authors' code: raw data, pairs, ridge 0.01, one k-means start, plain EM until the total "
+        "log-likelihood gains less than 1e-3; C by EBIC",
+        is_evidential=True,
+    ),
+    ONE_MODEL: Algorithm(
+        "EGMM", _one_model, "`EGMM` as it comes, on standardised data", is_evidential=True, chooses=False
+    ),
+    DEFAULTS: Algorithm(
+        "EGMM",
+        _defaults,
+        "`select_model` over the fourteen covariance models, on standardised data; covariance and C by EBIC",
+        is_evidential=True,
+    ),
+}
+"""The algorithms by the name of their column; the paper's seven, and EGMM in three ways."""
+
+
+def fit(name: str, X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:
+    """Fit an algorithm; that it did not converge in its iterations is part of the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # an emptied cluster, a degenerate start: as the paper's runs
+        return ALGORITHMS[name].fit(X, counts, seed, n_bootstrap)

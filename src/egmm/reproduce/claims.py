@@ -1,0 +1,185 @@
+"""What the paper says in words, checked on the numbers: what holds, and what does not."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from egmm.metrics import friedman_critical_value, friedman_statistic
+from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, ONE_MODEL, PAPER_MODE
+from egmm.reproduce.cells import Results
+from egmm.reproduce.experiments import BRAINS, EBIC_COUNTS
+from egmm.reproduce.paper import printed
+from egmm.reproduce.plan import Plan
+from egmm.reproduce.scores import GROUPS, MEASURES, scores
+from egmm.reproduce.sheets import Sheet, Text, listed, seconds, summarise, verdict
+
+ENOUGH = 0.9
+"""Share of simulated sets on which the number of clusters must be the paper's."""
+
+
+class Claim(NamedTuple):
+    """A statement, what was found, and whether it holds."""
+
+    statement: str
+    found: str
+    holds: bool
+
+
+def _diamond(results: Results) -> Claim:
+    paper = printed("ebic")
+    pairs = []
+    for count in (2, 3):
+        value = paper.entry("Diamond", str(count))[0]
+        pairs.append((summarise(results.values("ebic", "Diamond", PAPER_MODE, str(count))).mean, value))
+    chosen = results.values("ebic", "Diamond", PAPER_MODE, "chosen")
+    same = all(abs(ours - theirs) < 0.05 + 1e-9 for ours, theirs in pairs)
+    return Claim(
+        "Diamond has EBIC -55.9 and -63.1 for two and three clusters, and two are chosen",
+        f"{', '.join(f'{ours:.2f}' for ours, _ in pairs)}; two chosen in {chosen.count(2)} of {len(chosen)} runs",
+        same and chosen.count(2) == len(chosen),
+    )
+
+
+def _simulated(results: Results, dataset: str) -> list[Claim]:
+    paper = printed("ebic")
+    values = {count: paper.entry(dataset, str(count))[0] for count in EBIC_COUNTS}
+    best = max(values, key=lambda count: values[count])
+    claims = []
+    for way in (PAPER_MODE, DEFAULTS):
+        chosen = results.values("ebic", dataset, way, "chosen")
+        outside = [
+            count
+            for count, value in values.items()
+            if not min(runs := results.values("ebic", dataset, way, str(count)), default=np.inf) <= value <= max(runs)
+        ]
+        claims.append(
+            Claim(
+                f"{dataset}: {best} clusters are chosen, and the printed EBIC is one of such a draw ({way})",
+                f"{best} chosen in {chosen.count(best)} of {len(chosen)} draws; printed values outside the "
+                f"range of the "
+                f"draws: {listed([f'C = {count}' for count in outside])}",
+                chosen.count(best) >= ENOUGH * len(chosen) and not outside,
+            )
+        )
+    return claims
+
+
+def _examples(results: Results, plan: Plan) -> list[Claim]:  # noqa: ARG001
+    return [_diamond(results), *_simulated(results, "Two-class"), *_simulated(results, "Four-class")]
+
+
+def _agreement(results: Results, plan: Plan) -> list[Claim]:
+    """Agreement of the paper's mode with the printed scores of EGMM, known number of clusters."""
+    found: dict[str, list[str]] = {"agrees": [], "better": [], "worse": []}
+    for row in plan.datasets:
+        for name in ("purity", "nmi", "ari"):
+            mean = summarise(results.values("known", row, PAPER_MODE, name)).mean
+            judgement = verdict(mean, printed(name), row, "EGMM")
+            found.setdefault(judgement, []).append(f"{row} {MEASURES[name]}")
+    return [
+        Claim(
+            "EGMM's purity, NMI and ARI with known C are the printed ones within their ± (0.02 where that is 0)",
+            f"paper mode agrees on {len(found['agrees'])}, is better on {listed(found['better'])}, worse on "
+            f"{listed(found['worse'])}",
+            not found["worse"],
+        )
+    ]
+
+
+def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
+    claims = []
+    for way in (PAPER_MODE, DEFAULTS):
+        parts, firsts = [], []
+        for name, (experiment, measure) in GROUPS.items():
+            if experiment != group:
+                continue
+            table = scores(results, plan, name, way)
+            ranks = table.average_ranks
+            best = int(np.argmin(ranks))
+            firsts.append(bool(ranks[-1] <= ranks.min() + 1e-9))
+            others = "" if firsts[-1] else f" behind {table.algorithms[best]} ({ranks[best]:.2f})"
+            parts.append(f"{MEASURES[measure]} {ranks[-1]:.2f}{others}")
+        claims.append(
+            Claim(
+                f"EGMM has the best average rank, {group} C ({way.removeprefix('EGMM, ')})",
+                ", ".join(parts),
+                all(firsts),
+            )
+        )
+    return claims
+
+
+def _friedman(results: Results, plan: Plan) -> list[Claim]:
+    found = {}
+    for name in GROUPS:
+        table = scores(results, plan, name, PAPER_MODE)
+        statistic = friedman_statistic(table.average_ranks, len(plan.datasets))
+        found[name] = (statistic, friedman_critical_value(len(table.algorithms)))
+    return [
+        Claim(
+            "The algorithms differ (Friedman, level 0.05) on every criterion",
+            ", ".join(f"{name} {statistic:.1f}" for name, (statistic, _) in found.items()) + " (paper mode)",
+            all(statistic > critical for statistic, critical in found.values()),
+        )
+    ]
+
+
+def _fastest(results: Results, plan: Plan) -> list[Claim]:
+    """Speed of each way of fitting EGMM once, among the evidential algorithms."""
+    peers = [name for name, a in ALGORITHMS.items() if a.is_evidential and a.printed != "EGMM"]
+    claims = []
+    for way in (PAPER_MODE, ONE_MODEL):
+        slower = []
+        for row in plan.datasets:
+            times = {name: summarise(results.values("cpu", row, name, "seconds")).mean for name in (*peers, way)}
+            quicker = [name for name in peers if times[name] < times[way]]
+            slower += [f"{row} ({name} {seconds(times[name])}, EGMM {seconds(times[way])})" for name in quicker]
+        claims.append(
+            Claim(
+                f"EGMM is the fastest evidential algorithm on every data set ({way.removeprefix('EGMM, ')})",
+                f"not on {listed(slower)}" if slower else "on all of them",
+                not slower,
+            )
+        )
+    return claims
+
+
+def _brain(results: Results, plan: Plan) -> list[Claim]:  # noqa: ARG001
+    beaten = []
+    for row in BRAINS:
+        for measure, heading in MEASURES.items():
+            means = {n: summarise(results.values("brain", row, n, measure)).mean for n in printed("brain").rows}
+            best = max(means, key=lambda name: means[name])
+            if best != "EGMM":
+                beaten.append(f"{row} {heading} ({best} {means[best]:.4f}, EGMM {means['EGMM']:.4f})")
+    return [
+        Claim(
+            "EGMM segments the brain best of ECM, BPEC and EGMM by purity, NMI and ARI",
+            f"not on {listed(beaten)}" if beaten else "on every phantom",
+            not beaten,
+        )
+    ]
+
+
+CLAIMS: Mapping[frozenset[str], Callable[[Results, Plan], list[Claim]]] = {
+    frozenset({"ebic"}): _examples,
+    frozenset({"purity", "nmi", "ari"}): _agreement,
+    frozenset({"nmi-unknown", "ari-unknown"}): lambda results, plan: _first(results, plan, "unknown"),
+    frozenset({"purity", "nmi", "ari", "ranks"}): lambda results, plan: _first(results, plan, "known"),
+    frozenset({"ranks"}): _friedman,
+    frozenset({"cpu"}): _fastest,
+    frozenset({"brain"}): _brain,
+}
+"""Claims by the tables they rest on."""
+
+
+def glance_sheet(results: Results, plan: Plan, tables: set[str]) -> Sheet:
+    """Every claim whose tables were made, and whether it holds."""
+    sheet = Sheet("glance", "At a glance", "", ["what the paper says", "what comes out here", "holds"])
+    for needed, check in CLAIMS.items():
+        if needed <= tables:
+            for claim in check(results, plan):
+                mark = "yes" if claim.holds else "no"
+                sheet.lines.append([Text(claim.statement), Text(claim.found), Text(mark)])
+    return sheet

@@ -1,0 +1,159 @@
+"""One cell of an experiment: what a run of one algorithm on one data set gives."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from egmm._checks import FloatArray, IntArray
+from egmm.cluster import BPEC, ECM
+from egmm.datasets import load_uci, make_diamond, make_four_class, make_two_class
+from egmm.image import SegmentedImage, fuse, make_brain_phantom
+from egmm.image import segment as segment_image
+from egmm.image.phantom import BrainPhantom
+from egmm.metrics import ari, matched_accuracy, nmi, purity, set_scores
+from egmm.reproduce.algorithms import ALGORITHMS, PAPER_MODE, fit, paper_mode
+from egmm.reproduce.paper import datasets, printed
+from egmm.reproduce.plan import Plan
+from egmm.selection import select_model
+
+Numbers = dict[str, Any]
+
+EBIC_COUNTS = tuple(int(column) for column in printed("ebic").columns)
+KMEANS_STARTS = 10
+"""Starts of k-means for the examples: the printed EBIC of Diamond is that of the best of several."""
+
+T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
+T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
+AREAS = ("pathology", "CSF", "normal")
+"""What the clusters of the two modalities mean on their common frame."""
+
+BRAINS: Mapping[str, dict[str, Any]] = {
+    "phantom, noise 3 %": {"noise": 3.0, "inu": 0.0},
+    "phantom, noise 3 %, field 20 %": {"noise": 3.0, "inu": 20.0},
+    "phantom, noise 9 %": {"noise": 9.0, "inu": 0.0},
+}
+"""Brain images by how hard they are made; the paper does not say the noise of its own."""
+
+
+class Cell(NamedTuple):
+    """Where a number belongs: experiment, data set, algorithm and run, which is also the seed."""
+
+    experiment: str
+    dataset: str
+    algorithm: str
+    run: int
+
+
+def simulated(name: str, run: int) -> FloatArray:
+    """Rows of one of the paper's examples; Diamond is always the same."""
+    if name == "Diamond":
+        return make_diamond()[0]
+    return {"Two-class": make_two_class, "Four-class": make_four_class}[name](random_state=run)[0]
+
+
+@cache
+def real(name: str, directory: str | None) -> tuple[FloatArray, IntArray]:
+    """Rows and classes of one of the paper's real data sets."""
+    data = load_uci(name.lower(), directory)
+    return data.X, data.y
+
+
+def _known(cell: Cell, plan: Plan) -> Numbers:
+    """Agreement with the classes when the number of clusters is given, and what the sets buy."""
+    X, y = real(cell.dataset, plan.data)
+    fitted = fit(cell.algorithm, X, [datasets()[cell.dataset].clusters], cell.run, plan.n_bootstrap)
+    labels = fitted.labels
+    numbers = {"purity": purity(y, labels), "nmi": nmi(y, labels), "ari": ari(y, labels)}
+    if ALGORITHMS[cell.algorithm].is_evidential:
+        numbers |= {"accuracy": matched_accuracy(y, labels), **set_scores(y, fitted.partition)._asdict()}
+    return {**numbers, **_choice(fitted.model)}
+
+
+def _unknown(cell: Cell, plan: Plan) -> Numbers:
+    """Number of clusters chosen, and agreement with the classes."""
+    X, y = real(cell.dataset, plan.data)
+    fitted = fit(cell.algorithm, X, plan.counts, cell.run, plan.n_bootstrap)
+    labels = fitted.labels
+    return {"clusters": fitted.n_clusters, "nmi": nmi(y, labels), "ari": ari(y, labels), **_choice(fitted.model)}
+
+
+def _choice(model: Any) -> Numbers:
+    """Name the covariance model, where one was chosen."""
+    name = getattr(model, "covariance_", getattr(model, "covariance", None))
+    return {"covariance": name} if isinstance(name, str) else {}
+
+
+def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
+    """EBIC of the paper's examples for 2 to 6 clusters; Diamond on the full power set, as in the paper."""
+    X = simulated(cell.dataset, cell.run)
+    sets = "full" if cell.dataset == "Diamond" else "pairs"
+    if cell.algorithm == PAPER_MODE:
+        found = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets).ebic_ for c in EBIC_COUNTS}
+    else:
+        selection = select_model(X, EBIC_COUNTS, focal_sets=sets, random_state=cell.run, n_jobs=1)
+        found = {record["n_clusters"]: record["ebic"] for record in selection.table()}
+    best = max(found, key=lambda count: found[count])
+    return {**{str(count): float(value) for count, value in found.items()}, "chosen": best}
+
+
+def _cpu(cell: Cell, plan: Plan) -> Numbers:
+    """CPU seconds of one fit on one thread, the mean over seeds, after a fit that is not counted."""
+    X, _ = real(cell.dataset, plan.data)
+    counts = [datasets()[cell.dataset].clusters]
+    spent: list[float] = []
+    with threadpool_limits(1):
+        # It also compiles what is compiled.
+        fit(cell.algorithm, X, counts, 0, plan.n_bootstrap)
+        while len(spent) < plan.runs and sum(spent) <= plan.seconds_to_repeat:
+            began = time.process_time()
+            fit(cell.algorithm, X, counts, len(spent), plan.n_bootstrap)
+            spent.append(time.process_time() - began)
+    return {"seconds": float(np.mean(spent)), "fits": len(spent)}
+
+
+def brain_phantom(dataset: str, run: int, plan: Plan) -> BrainPhantom:
+    """T1 and T2 images with lesions."""
+    return make_brain_phantom(plan.brain_shape, random_state=run, **BRAINS[dataset])
+
+
+def segment_brain(phantom: BrainPhantom, algorithm: str) -> tuple[SegmentedImage, SegmentedImage, SegmentedImage]:
+    """Cluster T1 and T2 in two, each for itself, and combine them on the frame of the three areas."""
+    ways: dict[str, dict[str, Any]] = {"ECM": {"estimator": ECM(2, random_state=0)}, "BPEC": {"estimator": BPEC(2)}}
+    way = ways.get(algorithm, {"n_clusters": 2})
+    t1 = segment_image(phantom.t1, phantom.mask, names=tuple(T1_STANDS_FOR), **way)
+    t2 = segment_image(phantom.t2, phantom.mask, names=tuple(T2_STANDS_FOR), **way)
+    return t1, t2, fuse(t1, t2, [T1_STANDS_FOR, T2_STANDS_FOR], names=AREAS)
+
+
+def _brain(cell: Cell, plan: Plan) -> Numbers:
+    """Agreement of the fused segmentation with the phantom's areas."""
+    phantom = brain_phantom(cell.dataset, cell.run, plan)
+    t1, t2, fused = segment_brain(phantom, cell.algorithm)
+    found, truth = fused.labels()[phantom.mask], phantom.areas[phantom.mask]
+    numbers = {"purity": purity(truth, found), "nmi": nmi(truth, found), "ari": ari(truth, found)}
+    return {**numbers, "t1": t1.n_ambiguous, "t2": t2.n_ambiguous, "fused": fused.n_ambiguous, "pixels": len(truth)}
+
+
+EXPERIMENTS: Mapping[str, Callable[[Cell, Plan], Numbers]] = {
+    "ebic": _ebic,
+    "unknown": _unknown,
+    "known": _known,
+    "brain": _brain,
+    "cpu": _cpu,
+}
+"""What a cell of each experiment computes; times come last, when nothing else runs."""
+
+
+def compute(cell: Cell, plan: Plan, n_jobs: int | None = None) -> tuple[Cell, Numbers]:  # noqa: ARG001
+    """Compute a cell on one thread; a fit that fails is a result too."""
+    try:
+        with threadpool_limits(1):
+            return cell, EXPERIMENTS[cell.experiment](cell, plan)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        if cell.experiment != "ebic" and cell.dataset in datasets():
+            real(cell.dataset, plan.data)  # Data that are not what they should be are no failure of an algorithm.
+        return cell, {"failure": str(error)}

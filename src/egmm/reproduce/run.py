@@ -1,0 +1,270 @@
+"""The whole reproduction: cells, tables, figures, pages and files of numbers."""
+
+import csv
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from egmm import __version__
+from egmm._files import replacing
+from egmm.reproduce.algorithms import ALGORITHMS
+from egmm.reproduce.cells import Results, Store, run_cells
+from egmm.reproduce.claims import glance_sheet
+from egmm.reproduce.experiments import Cell
+from egmm.reproduce.figures import FIGURES
+from egmm.reproduce.page import Block, Bullets, Heading, Image, Paragraph, to_html, to_markdown
+from egmm.reproduce.plan import Plan
+from egmm.reproduce.sheets import BETTER, WORSE, Number, Sheet
+from egmm.reproduce.tables import TABLES, cells_of
+from egmm.reproduce.words import explain
+
+CELLS = "cells.jsonl"
+"""File of the cells that are done: a directory that holds it can be resumed."""
+
+DOTS_PER_INCH = 100
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "matplotlib")
+
+SECTIONS: dict[str, Sequence[str]] = {
+    "Examples": ("table:ebic", "figure:diamond", "figure:two-class", "figure:four-class"),
+    "Real data, unknown number of clusters": (
+        "table:clusters",
+        "table:nmi-unknown",
+        "table:ari-unknown",
+        "figure:ranks-unknown",
+    ),
+    "Real data, known number of clusters": ("table:purity", "table:nmi", "table:ari", "figure:ranks-known"),
+    "Tests on ranks": ("table:ranks",),
+    "What imprecision buys": ("figure:imprecision", "table:imprecision"),
+    "Computation time": ("table:cpu",),
+    "Brain segmentation": ("table:brain", "figure:brain"),
+}
+"""The page's sections and what is in them."""
+
+ITEMS = tuple(item for section in SECTIONS.values() for item in section)
+"""Everything that can be asked for alone."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a run made.
+
+    Attributes
+    ----------
+    folder : path
+        Where it is.
+    sheets : dict of str to Sheet
+        The tables by name, the claims as 'glance'.
+    files : list of str
+        Names of the files, relative to `folder`.
+    n_cells : int
+        Cells the tables rest on.
+    n_computed : int
+        Those of them that were not there already.
+    seconds : float
+        How long it took.
+    """
+
+    folder: Path
+    sheets: dict[str, Sheet]
+    files: list[str]
+    n_cells: int
+    n_computed: int
+    seconds: float
+
+
+def reproduce(
+    folder: str | os.PathLike[str] = "reproduction",
+    *,
+    only: Iterable[str] | None = None,
+    plan: Plan | None = None,
+    n_jobs: int = 1,
+    fresh: bool = False,
+    done: Callable[[int, int, Cell], None] | None = None,
+) -> Reproduction:
+    """Regenerate the tables and figures of the paper's experiments, beside what it printed.
+
+    Cells, the results of one run of one algorithm on one data set, are kept in the folder as soon as they are known: a
+    run that was stopped goes on where it was.
+
+    Parameters
+    ----------
+    folder : path, default='reproduction'
+        Where to write, made if it is not there.
+    only : iterable of str, default=None
+        What to make, such as 'table:purity' or 'figure:diamond'; None makes everything.
+    plan : Plan, default=None
+        How much to run; None is the whole, ``Plan.quick()`` a look at small sets.
+    n_jobs : int, default=1
+        Processes. Times are measured with nothing beside them.
+    fresh : bool, default=False
+        Whether to compute cells anew that are there.
+    done : callable, default=None
+        Told after each cell: how many are done, of how many, and which.
+
+    Returns
+    -------
+    Reproduction
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = reproduce(folder, only=["table:ebic"], plan=Plan(runs=1))
+    >>> [cell.ours for cell in made.sheets["ebic"].lines[1]][:4]
+    ['', 'paper mode', '-55.9', '-63.1']
+    """
+    began = time.monotonic()
+    wanted = _check_items(ITEMS if only is None else list(only))
+    plan = plan or Plan()
+    place = Path(folder)
+    (place / "figures").mkdir(parents=True, exist_ok=True)
+    if fresh:
+        (place / CELLS).unlink(missing_ok=True)
+    computed: list[Cell] = []
+
+    def tell(n_done: int, n_all: int, cell: Cell) -> None:
+        computed.append(cell)
+        if done is not None:
+            done(n_done, n_all, cell)
+
+    cells = _cells(wanted, plan)
+    results = run_cells(cells, plan, Store(place / CELLS), n_jobs, tell)
+    sheets = {name: TABLES[name].make(results, plan) for kind, name in wanted if kind == "table"}
+    for sheet in sheets.values():
+        explain(sheet)
+    images = {name: _draw(name, place, results, plan) for kind, name in wanted if kind == "figure"}
+    glance = glance_sheet(results, plan, set(sheets))
+    seconds = time.monotonic() - began
+    facts = _facts(plan, only, len(cells), len(computed), seconds)
+    blocks = _page(sheets, images, glance, facts, plan)
+    texts = {
+        "reproduction.md": to_markdown(blocks, place),
+        "reproduction.html": to_html(blocks),
+        "numbers.csv": _numbers_csv(sheets.values()),
+        "cells.csv": _cells_csv(results),
+        "settings.json": json.dumps(facts, indent=1, ensure_ascii=False) + "\n",
+    }
+    for name, text in texts.items():
+        with replacing(place / name) as stream:
+            stream.write(text.encode())
+    names = [*texts, *(path.relative_to(place).as_posix() for path in images.values()), CELLS]
+    return Reproduction(place, {"glance": glance, **sheets}, names, len(cells), len(computed), seconds)
+
+
+def _check_items(items: Sequence[str]) -> list[tuple[str, str]]:
+    for item in items:
+        if item not in ITEMS:
+            raise ValueError(f"{item!r} is not one of {', '.join(ITEMS)}.")
+    kinds = [item.partition(":") for item in items]
+    return [(kind, name) for kind, _, name in kinds]
+
+
+def _cells(wanted: Sequence[tuple[str, str]], plan: Plan) -> list[Cell]:
+    """Cells of all tables wanted, and of those whose numbers a wanted figure draws, each once."""
+    tables = [name for kind, name in wanted if kind == "table"]
+    tables += [table for kind, name in wanted if kind == "figure" for table in FIGURES[name].tables]
+    return list(dict.fromkeys(cell for name in tables for cell in cells_of(name, plan)))
+
+
+def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
+    path = place / "figures" / f"reproduction-{name}.png"
+    figure = FIGURES[name].make(results, plan)
+    with replacing(path) as stream:
+        figure.savefig(stream, format="png", dpi=DOTS_PER_INCH)
+    return path
+
+
+def _facts(plan: Plan, only: Iterable[str] | None, n_cells: int, n_computed: int, seconds: float) -> dict[str, Any]:
+    """What a reader needs to do it again."""
+    command = ["egmm reproduce", *([] if plan.is_full else ["--quick"])]
+    command += [] if only is None else [f"--only {item}" for item in only]
+    versions = {"egmm": __version__, "Python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {
+        "command": " ".join(command),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": versions,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {sys.platform}",
+        "seeds": f"run r has seed r, r = 0 to {plan.runs - 1}",
+        "settings": plan.settings(),
+        "cells": n_cells,
+        "cells computed in this run": n_computed,
+        "seconds of this run": round(seconds, 1),
+    }
+
+
+def _page(
+    sheets: dict[str, Sheet], images: dict[str, Path], glance: Sheet, facts: dict[str, Any], plan: Plan
+) -> list[Block]:
+    blocks: list[Block] = [
+        Heading("The paper, reproduced", 1),
+        Paragraph(
+            "Section 4 of L. Jiao, T. Denœux, Z. Liu, Q. Pan, *EGMM: An evidential version of the Gaussian "
+            "mixture model "
+            "for clustering*, Applied Soft Computing 129 (2022) 109619, computed again: every number beside the "
+            "printed one."
+        ),
+        *_how(facts, plan),
+    ]
+    if glance.lines:
+        blocks.append(glance)
+    for section, items in SECTIONS.items():
+        found = [block for item in items for block in _item(item, sheets, images)]
+        if found:
+            blocks += [Heading(section), *found]
+    return blocks
+
+
+def _how(facts: dict[str, Any], plan: Plan) -> list[Block]:
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    made = f"Made by `{facts['command']}` on {facts['date']} with {versions} ({facts['machine']}); {facts['seeds']}."
+    if not plan.is_full:
+        made += " **A quick look: fewer runs of fewer and smaller sets than the paper's.**"
+    return [
+        Paragraph(made),
+        Paragraph(
+            f"{BETTER} and {WORSE} mark means that are beyond the printed ± (0.02 where that is 0), better or "
+            f"worse than "
+            "printed. Nothing is marked where they agree."
+        ),
+        Heading("How the algorithms are run"),
+        Bullets([f"{name}: {algorithm.how}." for name, algorithm in ALGORITHMS.items()]),
+    ]
+
+
+def _item(item: str, sheets: dict[str, Sheet], images: dict[str, Path]) -> list[Block]:
+    kind, _, name = item.partition(":")
+    if kind == "table" and name in sheets:
+        return [sheets[name]]
+    if kind == "figure" and name in images:
+        return [Image(images[name], FIGURES[name].title, FIGURES[name].caption)]
+    return []
+
+
+def _numbers_csv(sheets: Iterable[Sheet]) -> str:
+    numbers = [asdict(number) for sheet in sheets for number in sheet.numbers]
+    return _csv([field.name for field in fields(Number)], [list(number.values()) for number in numbers])
+
+
+def _cells_csv(results: Results) -> str:
+    rows = [[*cell, measure, value] for cell, numbers in results.items() for measure, value in numbers.items()]
+    return _csv([*Cell._fields, "measure", "value"], rows)
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Write CSV; what is not a number is left empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([["" if value != value else value for value in row] for row in rows])  # noqa: PLR0124
+    return stream.getvalue()
