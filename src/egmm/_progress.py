@@ -31,8 +31,9 @@ class Progress:
         self._written = 0.0
         self._text = ""
 
-    def update(self, done: int, note: str = "") -> None:
-        """Show that `done` steps are done."""
+    def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
+        """Show that `done` steps are done, of `total` if that is known only now."""
+        self._total = self._total if total is None else total
         self._text = f"{self._title} {_bar(done, self._total)} {done}/{self._total} {note}".rstrip()
         now = time.monotonic()
         if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:

@@ -225,6 +225,36 @@ def segment(
 
 @app.command()
 @guarded
+def reproduce(
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="One table or figure, as table:purity; may be given several times."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets: two minutes.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes. Default: all cores.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write, and to go on.")] = Path("reproduction"),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, else OpenML.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute again what is there.")] = False,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Compute the paper's tables and figures again, beside what it printed.
+
+    What is done is kept in --out: stopped or killed, the same command goes on where it was.
+    """
+    from egmm.cli import reproducing
+
+    reproducing.reproduce(
+        only, quick=quick, jobs=jobs, out=out, data=data, fresh=fresh, force=force, as_machine=json, quiet=quiet
+    )
+
+
+@app.command()
+@guarded
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
     json: o.Json = False,

@@ -31,6 +31,10 @@ class CommandError(ValueError):
     """A request that cannot be met, said in words for the person who typed it."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a command that has kept something: its text says what."""
+
+
 def message(text: str, kind: str = "") -> None:
     """Write a line to standard error."""
     styles = {"error": "bold red", "warning": "yellow", "": "dim"}
@@ -47,8 +51,8 @@ def guarded(command: Command) -> Command:
         try:
             with _warnings_as_messages(quiet=bool(options.get("quiet"))):
                 command(*args, **options)
-        except KeyboardInterrupt:
-            message("Stopped; nothing was written.", "error")
+        except KeyboardInterrupt as error:
+            message(str(error) if isinstance(error, Interrupted) else "Stopped; nothing was written.", "error")
             raise typer.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             if options.get("debug"):

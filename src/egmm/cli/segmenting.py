@@ -8,12 +8,9 @@ import numpy as np
 from egmm.cli import figures
 from egmm.cli.output import check_free, writing_directory
 from egmm.cli.screen import CommandError, as_json, say, show_table, spaced
-from egmm.image import SegmentedImage, fuse, make_brain_phantom
+from egmm.image import SegmentedImage, make_brain_phantom
 from egmm.image import segment as segment_image
-
-T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
-T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
-"""What the clusters of the paper's two modalities mean on their common frame."""
+from egmm.reproduce.experiments import segment_brain
 
 
 def segment(
@@ -73,9 +70,7 @@ def _write_maps(work: Path, found: SegmentedImage) -> None:
 def brain(work: Path) -> str:
     """Segment the T1 and T2 images of a brain phantom, fuse them, and say what was found."""
     phantom = make_brain_phantom()
-    t1 = segment_image(phantom.t1, phantom.mask, 2, names=tuple(T1_STANDS_FOR))
-    t2 = segment_image(phantom.t2, phantom.mask, 2, names=tuple(T2_STANDS_FOR))
-    fused = fuse(t1, t2, [T1_STANDS_FOR, T2_STANDS_FOR], names=("pathology", "CSF", "normal"))
+    _, _, fused = segment_brain(phantom, "EGMM")
     axes = figures.new_axes(5, (3.6, 4.4))
     for ax, picture, title in zip(axes[:2], (phantom.t1, phantom.t2), ("T1", "T2"), strict=True):
         ax.imshow(picture, cmap="gray", origin="lower")

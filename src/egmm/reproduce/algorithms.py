@@ -1,13 +1,11 @@
 """The algorithms compared: how each is fitted, to a known number of clusters or to the best of several."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.mixture import GaussianMixture
 
 from egmm._checks import FloatArray, IntArray
@@ -97,15 +95,24 @@ def _gmm(covariance_type: str) -> Fit:
     """Fit scikit-learn's mixture, of the least BIC."""
 
     def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
-        models = [
-            GaussianMixture(
-                count, covariance_type=covariance_type, init_params="k-means++", max_iter=1000, random_state=seed
-            ).fit(X)
-            for count in counts
-        ]
+        models = [_gaussian_mixture(X, count, covariance_type, seed) for count in counts]
         return Fitted(models[0] if len(models) == 1 else min(models, key=lambda model: model.bic(X)), X)
 
     return fit
+
+
+def _gaussian_mixture(X: FloatArray, count: int, covariance_type: str, seed: int) -> GaussianMixture:
+    """Fit from MATLAB's start, as the paper did: rows drawn by k-means++, the features' variances, equal weights."""
+    means, _ = kmeans_plusplus(X, count, random_state=seed)
+    precision = np.diag(1 / X.var(axis=0))
+    return GaussianMixture(
+        count,
+        covariance_type=covariance_type,
+        weights_init=np.full(count, 1 / count),
+        means_init=means,
+        precisions_init=precision if covariance_type == "tied" else np.tile(precision, (count, 1, 1)),
+        max_iter=1000,
+    ).fit(X)
 
 
 def _bootgmm(X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:
@@ -149,18 +156,20 @@ def _one_model(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitte
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "HCM": Algorithm("HCM", _hcm, "k-means of scikit-learn, one k-means++ start", chooses=False),
-    "FCM": Algorithm("FCM", _selected(FCM(init="random")), "`FCM`, random start; C by MPC"),
-    "ECM": Algorithm("ECM", _selected(ECM(init="random")), "`ECM`, random start; C by ANS", is_evidential=True),
+    "FCM": Algorithm("FCM", _selected(FCM()), "`FCM` as it comes; C by MPC"),
+    "ECM": Algorithm("ECM", _selected(ECM()), "`ECM` as it comes; C by ANS", is_evidential=True),
     "BPEC": Algorithm(
         "BPEC",
         _selected(BPEC()),
-        "`BPEC`; C by the widest gap of the delta-Bel graph; nothing in it is random, so it runs once",
+        "`BPEC` as it comes; C by the widest gap of the delta-Bel graph; nothing in it is random, so it runs once",
         is_evidential=True,
         is_random=False,
     ),
-    "GMM": Algorithm("GMM", _gmm("full"), "scikit-learn's mixture, one k-means++ start; C by BIC"),
+    "GMM": Algorithm(
+        "GMM", _gmm("full"), "scikit-learn's mixture from MATLAB's start, rows drawn by k-means++; C by BIC"
+    ),
     "CGMM": Algorithm("CGMM", _gmm("tied"), "the same with one covariance"),
-    "bootGMM": Algorithm("bootGMM", _bootgmm, "`BootGMM`; C and covariance by BIC", is_evidential=True),
+    "bootGMM": Algorithm("bootGMM", _bootgmm, "`BootGMM` as it comes; C and covariance by BIC", is_evidential=True),
     PAPER_MODE: Algorithm(
         "EGMM",
         _paper_mode,
@@ -182,8 +191,5 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 def fit(name: str, X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:
-    """Fit an algorithm; that it did not converge in its iterations is part of the result."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", UserWarning)  # an emptied cluster, a degenerate start: as the paper's runs
-        return ALGORITHMS[name].fit(X, counts, seed, n_bootstrap)
+    """Fit an algorithm by its name."""
+    return ALGORITHMS[name].fit(X, counts, seed, n_bootstrap)

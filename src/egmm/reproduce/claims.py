@@ -176,7 +176,7 @@ CLAIMS: Mapping[frozenset[str], Callable[[Results, Plan], list[Claim]]] = {
 
 def glance_sheet(results: Results, plan: Plan, tables: set[str]) -> Sheet:
     """Every claim whose tables were made, and whether it holds."""
-    sheet = Sheet("glance", "At a glance", "", ["what the paper says", "what comes out here", "holds"])
+    sheet = Sheet("glance", "", "", ["what the paper says", "what comes out here", "holds"])
     for needed, check in CLAIMS.items():
         if needed <= tables:
             for claim in check(results, plan):

@@ -61,10 +61,10 @@ def _markdown(block: Block, folder: Path) -> str:
 
 
 def _markdown_sheet(sheet: Sheet) -> str:
-    lines = [f"### {_plain(sheet.title)}"]
+    lines = [f"### {_plain(sheet.title)}", ""] if sheet.title else []
     if sheet.intro:
-        lines += ["", _plain(sheet.intro)]
-    lines += ["", "| " + " | ".join(_cell(name) for name in sheet.head) + " |", "|" + "---|" * len(sheet.head)]
+        lines += [_plain(sheet.intro), ""]
+    lines += ["| " + " | ".join(_cell(name) for name in sheet.head) + " |", "|" + "---|" * len(sheet.head)]
     lines += ["| " + " | ".join(_markdown_cell(cell) for cell in line) + " |" for line in sheet.lines]
     if sheet.notes:
         lines += ["", *(f"- {_plain(note)}" for note in sheet.notes)]
@@ -119,7 +119,7 @@ def _html(block: Block) -> str:
 def _html_sheet(sheet: Sheet) -> str:
     head = "".join(f'<th scope="col">{_inline(name)}</th>' for name in sheet.head)
     rows = "\n".join("<tr>" + "".join(_html_cell(cell) for cell in line) + "</tr>" for line in sheet.lines)
-    parts = [f'<h3 id="{_anchor(sheet.title)}">{_inline(sheet.title)}</h3>']
+    parts = [f'<h3 id="{_anchor(sheet.title)}">{_inline(sheet.title)}</h3>'] if sheet.title else []
     if sheet.intro:
         parts.append(f"<p>{_inline(sheet.intro)}</p>")
     kind = "words" if sheet.name == "glance" else "numbers"
@@ -146,4 +146,4 @@ def _inline(text: str) -> str:
     """Escape, then give `code` and *emphasis* their tags."""
     escaped = html.escape(text)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
-    return re.sub(r"(?<![\w*])\*([^*\n]+)\*(?![\w*])", r"<em>\1</em>", escaped)
+    return re.sub(r"(?<![\w*])\*(?!\s)([^*\n]+)(?<!\s)\*(?![\w*])", r"<em>\1</em>", escaped)

@@ -16,7 +16,9 @@ class Plan:
     Attributes
     ----------
     runs : int
-        Runs of each algorithm on each real data set, and simulated data sets; run r has seed r.
+        Runs of each algorithm on each real data set; run r has seed r.
+    draws : int
+        Simulated sets of each kind; draw r has seed r.
     datasets : tuple of str
         Real data sets, by the paper's names.
     counts : tuple of int
@@ -42,6 +44,7 @@ class Plan:
     """
 
     runs: int = 10
+    draws: int = 50
     datasets: tuple[str, ...] = tuple(datasets())
     counts: tuple[int, ...] = tuple(range(2, 9))
     n_bootstrap: int = 500
@@ -60,6 +63,7 @@ class Plan:
         """
         return cls(
             runs=2,
+            draws=2,
             datasets=("Iris", "Seeds", "Wine"),
             counts=(2, 3, 4),
             n_bootstrap=50,

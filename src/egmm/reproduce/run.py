@@ -19,7 +19,7 @@ from egmm._files import replacing
 from egmm.reproduce.algorithms import ALGORITHMS
 from egmm.reproduce.cells import Results, Store, run_cells
 from egmm.reproduce.claims import glance_sheet
-from egmm.reproduce.experiments import Cell
+from egmm.reproduce.experiments import Cell, real
 from egmm.reproduce.figures import FIGURES
 from egmm.reproduce.page import Block, Bullets, Heading, Image, Paragraph, to_html, to_markdown
 from egmm.reproduce.plan import Plan
@@ -119,7 +119,7 @@ def reproduce(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = reproduce(folder, only=["table:ebic"], plan=Plan(runs=1))
+    ...     made = reproduce(folder, only=["table:ebic"], plan=Plan(runs=1, draws=1))
     >>> [cell.ours for cell in made.sheets["ebic"].lines[1]][:4]
     ['', 'paper mode', '-55.9', '-63.1']
     """
@@ -138,6 +138,10 @@ def reproduce(
             done(n_done, n_all, cell)
 
     cells = _cells(wanted, plan)
+    # Before anything is computed: data that cannot be had end a run of half an hour at its start.
+    for name in plan.datasets:
+        if any(cell.dataset == name for cell in cells):
+            real(name, plan.data)
     results = run_cells(cells, plan, Store(place / CELLS), n_jobs, tell)
     sheets = {name: TABLES[name].make(results, plan) for kind, name in wanted if kind == "table"}
     for sheet in sheets.values():
@@ -214,10 +218,14 @@ def _page(
             "for clustering*, Applied Soft Computing 129 (2022) 109619, computed again: every number beside the "
             "printed one."
         ),
-        *_how(facts, plan),
+        *_made(facts, plan),
     ]
     if glance.lines:
-        blocks.append(glance)
+        blocks += [Heading("At a glance"), glance]
+    blocks += [
+        Heading("How the algorithms are run"),
+        Bullets([f"{name}: {algorithm.how}." for name, algorithm in ALGORITHMS.items()]),
+    ]
     for section, items in SECTIONS.items():
         found = [block for item in items for block in _item(item, sheets, images)]
         if found:
@@ -225,7 +233,7 @@ def _page(
     return blocks
 
 
-def _how(facts: dict[str, Any], plan: Plan) -> list[Block]:
+def _made(facts: dict[str, Any], plan: Plan) -> list[Block]:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     made = f"Made by `{facts['command']}` on {facts['date']} with {versions} ({facts['machine']}); {facts['seeds']}."
     if not plan.is_full:
@@ -237,8 +245,6 @@ def _how(facts: dict[str, Any], plan: Plan) -> list[Block]:
             f"worse than "
             "printed. Nothing is marked where they agree."
         ),
-        Heading("How the algorithms are run"),
-        Bullets([f"{name}: {algorithm.how}." for name, algorithm in ALGORITHMS.items()]),
     ]
 
 

@@ -1,0 +1,72 @@
+"""``egmm reproduce``: the paper's tables and figures, beside what was printed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from egmm._progress import Progress
+from egmm.cli import options as o
+from egmm.cli.output import check_free
+from egmm.cli.screen import Interrupted, as_json, say, show_table
+from egmm.reproduce import ITEMS, Plan, Reproduction
+from egmm.reproduce import reproduce as make
+from egmm.reproduce.experiments import Cell
+from egmm.reproduce.run import CELLS
+from egmm.rows.threads import available_cores
+
+
+def reproduce(
+    only: Sequence[str] | None,
+    *,
+    quick: bool,
+    jobs: int | None,
+    out: Path,
+    data: Path | None,
+    fresh: bool,
+    force: bool,
+    as_machine: bool,
+    quiet: bool,
+) -> None:
+    """Make what is asked for, going on where a run in the same directory was stopped, and say what holds."""
+    wanted = None if only is None else [o.one_of("--only", item, ITEMS) for item in only]
+    directory = None if data is None else str(data)
+    plan = Plan.quick(directory) if quick else Plan(data=directory)
+    check_free(out, force=force or (out / CELLS).is_file())
+    with Progress("reproduce", 0, enabled=not (quiet or as_machine)) as progress:
+
+        def done(n_done: int, n_all: int, cell: Cell) -> None:
+            progress.update(n_done, f"{cell.experiment}: {cell.dataset}, {cell.algorithm}", total=n_all)
+
+        try:
+            made = make(out, only=wanted, plan=plan, n_jobs=jobs or available_cores(), fresh=fresh, done=done)
+        except KeyboardInterrupt:
+            raise Interrupted(f"Stopped; what is done is in {out}, and the same command goes on there.") from None
+    if as_machine:
+        as_json(_facts(made))
+    elif not quiet:
+        _show(made)
+
+
+def _facts(made: Reproduction) -> dict[str, object]:
+    claims = [
+        {"statement": line[0].ours, "found": line[1].ours, "holds": line[2].ours == "yes"}
+        for line in made.sheets["glance"].lines
+    ]
+    return {
+        "command": "reproduce",
+        "output": str(made.folder),
+        "files": made.files,
+        "cells": made.n_cells,
+        "computed": made.n_computed,
+        "seconds": round(made.seconds, 2),
+        "claims": claims,
+    }
+
+
+def _show(made: Reproduction) -> None:
+    claims = made.sheets["glance"].lines
+    if claims:
+        show_table(["holds", ""], [[holds.ours, f"{said.ours}\n  {found.ours}"] for said, found, holds in claims])
+    kept = made.n_cells - made.n_computed
+    say(f"\n{made.n_computed} cells computed, {kept} were there; {made.seconds:.0f} s. Open these:", "bold")
+    for name in ("reproduction.html", "reproduction.md", "numbers.csv"):
+        say(f"  {made.folder / name}")

@@ -1,0 +1,79 @@
+"""``egmm reproduce``: good runs, bad requests, Ctrl-C."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import environment
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+
+
+def test_one_table_is_made_shown_and_not_computed_twice(call: Any, tmp_path: Path) -> None:
+    asked = ["reproduce", "--quick", "--only", "table:ebic", "--jobs", "1"]
+    first = call(*asked)
+    assert first.returncode == 0, first.stderr
+    assert "-55.90, -63.08; two chosen in 2 of 2 runs" in first.stdout
+    assert "reproduction/reproduction.html" in first.stdout
+    assert max(len(line) for line in first.stdout.splitlines()) <= 80
+    assert "reproduce" in first.stderr  # progress
+    again = call(*asked, "--json")
+    result = json.loads(again.stdout)
+    assert again.stderr == ""
+    assert (result["cells"], result["computed"]) == (12, 0)
+    assert result["claims"][0]["holds"] is True
+    assert all((tmp_path / result["output"] / name).is_file() for name in result["files"])
+    silent = call(*asked, "--quiet")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+
+
+def test_bad_requests(call: Any, tmp_path: Path) -> None:
+    unknown = call("reproduce", "--only", "table:speed")
+    assert unknown.returncode == 2
+    assert "'table:speed' is not one of table:ebic" in " ".join(unknown.stderr.replace("│", " ").split())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    taken = call("reproduce", "--only", "figure:diamond", "--out", "mine")
+    assert (taken.returncode, taken.stdout) == (1, "")
+    assert "mine exists already; give another --out" in taken.stderr
+    assert call("reproduce", "--jobs", "0").returncode == 2
+
+
+def test_bad_data_directory_in_its_own_process(run: Any, tmp_path: Path) -> None:
+    missing = run("reproduce", "--quick", "--only", "table:purity", "--data", "nowhere")
+    assert missing.returncode == 1
+    assert "iris.csv exists" in missing.stderr
+    assert "Traceback" not in missing.stderr
+
+
+def test_a_figure_alone_goes_beside_other_files_with_force(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    made = call("reproduce", "--only", "figure:diamond", "--out", "mine", "--force")
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "mine" / "figures" / "reproduction-diamond.png").is_file()
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+    assert "figures/reproduction-diamond.png" in (tmp_path / "mine" / "reproduction.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "egmm", "reproduce", "--only", "table:ebic", "--jobs", "1"]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    cells, deadline = tmp_path / "reproduction" / "cells.jsonl", time.monotonic() + 120
+    while not cells.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "what is done is in reproduction, and the same command goes on there" in " ".join(err.split())
+    assert "Traceback" not in err
