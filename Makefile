@@ -36,4 +36,4 @@ docs: $(VENV)/.installed
 	@echo "Open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist docs/_build docs/gallery docs/figures/guide docs/api/packages egmm-demo
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist docs/_build docs/gallery docs/figures/guide docs/api/packages egmm-demo reproduction

@@ -1,4 +1,4 @@
-"""The command line: ``egmm demo``, ``egmm fit``, ``egmm predict``, ``egmm select``, ``egmm compare``, ``egmm info``."""
+"""The command line: ``egmm demo``, ``fit``, ``predict``, ``select``, ``compare``, ``segment``, ``reproduce``, ``info``."""
 
 import sys
 

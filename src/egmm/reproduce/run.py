@@ -25,7 +25,7 @@ from egmm.reproduce.page import Block, Bullets, Heading, Image, Paragraph, to_ht
 from egmm.reproduce.plan import Plan
 from egmm.reproduce.sheets import BETTER, WORSE, Number, Sheet
 from egmm.reproduce.tables import TABLES, cells_of
-from egmm.reproduce.words import explain
+from egmm.reproduce.words import PEERS_DIFFER, explain
 
 CELLS = "cells.jsonl"
 """File of the cells that are done: a directory that holds it can be resumed."""
@@ -225,6 +225,7 @@ def _page(
     blocks += [
         Heading("How the algorithms are run"),
         Bullets([f"{name}: {algorithm.how}." for name, algorithm in ALGORITHMS.items()]),
+        Paragraph(PEERS_DIFFER),
     ]
     for section, items in SECTIONS.items():
         found = [block for item in items for block in _item(item, sheets, images)]
@@ -237,7 +238,7 @@ def _made(facts: dict[str, Any], plan: Plan) -> list[Block]:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     made = f"Made by `{facts['command']}` on {facts['date']} with {versions} ({facts['machine']}); {facts['seeds']}."
     if not plan.is_full:
-        made += " **A quick look: fewer runs of fewer and smaller sets than the paper's.**"
+        made += " *A quick look: fewer runs of fewer and smaller sets than the paper's.*"
     return [
         Paragraph(made),
         Paragraph(

@@ -1,6 +1,6 @@
 """What is said about single numbers: why they are not the printed ones."""
 
-from egmm.reproduce.algorithms import ALGORITHMS, PAPER_MODE
+from egmm.reproduce.algorithms import PAPER_MODE
 from egmm.reproduce.sheets import BETTER, WORSE, Sheet
 
 EXPLAINED = {
@@ -23,7 +23,7 @@ PEERS_DIFFER = (
 
 
 def explain(sheet: Sheet) -> None:
-    """Add a note for each number of the paper's mode that is beyond the printed spread, and one for the peers."""
+    """Add a note for each number of the paper's mode that is beyond the printed spread."""
     beyond = [number for number in sheet.numbers if number.verdict in {"better", "worse"}]
     for number in beyond:
         if number.column == PAPER_MODE:
@@ -32,5 +32,3 @@ def explain(sheet: Sheet) -> None:
             theirs = f"{number.printed:g} ± {number.printed_sd:g}"
             said = f"{mark} {number.row}, paper mode: {number.value:.3f}, printed {theirs}"
             sheet.notes.append(f"{said}: {reason}" if reason else f"{said}.")
-    if any(ALGORITHMS[number.column].printed != "EGMM" for number in beyond):
-        sheet.notes.append(PEERS_DIFFER)
