@@ -212,7 +212,8 @@ FIGURES: Mapping[str, Picture] = {
     ),
     "four-class": Picture(
         "Four-class",
-        "The partition by the heaviest set of each row, and what surely and possibly belongs to each cluster. One draw; in "
+        "The partition by the heaviest set of each row, and what surely and possibly belongs to each cluster. "
+        "One draw; in "
         "others fewer of the four boundaries are left open.",
         (),
         four_class,
