@@ -68,7 +68,7 @@ def test_known_deviations_are_explained() -> None:
     ]
     explain(sheet)
     assert len(sheet.notes) == 1
-    assert sheet.notes[0].startswith("▼ Magic, paper mode: 0.692, printed 0.75 ± 0: the printed scores are not reached")
+    assert sheet.notes[0].startswith("▼ Magic, paper mode: 0.692, printed 0.75 ± 0: not reached from k-means")
 
 
 def test_a_printed_entry_that_is_missing_is_never_judged() -> None:

@@ -32,12 +32,21 @@ def _diamond(results: Results) -> Claim:
     for count in (2, 3):
         value = paper.entry("Diamond", str(count))[0]
         pairs.append((summarise(results.values("ebic", "Diamond", PAPER_MODE, str(count))).mean, value))
-    chosen = results.values("ebic", "Diamond", PAPER_MODE, "chosen")
     same = all(abs(ours - theirs) < 0.05 + 1e-9 for ours, theirs in pairs)
     return Claim(
-        "Diamond has EBIC -55.9 and -63.1 for two and three clusters, and two are chosen",
-        f"{', '.join(f'{ours:.2f}' for ours, _ in pairs)}; two chosen in {chosen.count(2)} of {len(chosen)} runs",
-        same and chosen.count(2) == len(chosen),
+        "Diamond has EBIC -55.9 and -63.1 for two and three clusters",
+        ", ".join(f"{ours:.2f}" for ours, _ in pairs),
+        same,
+    )
+
+
+def _diamond_choice(results: Results) -> Claim:
+    highest, chosen = (results.values("ebic", "Diamond", PAPER_MODE, which) for which in ("highest", "chosen"))
+    return Claim(
+        "Diamond: two clusters are chosen",
+        f"in {chosen.count(2)} of {len(chosen)} runs, leaving degenerate fits aside; they have the highest EBIC of all "
+        f"in {highest.count(2)}",
+        chosen.count(2) == len(chosen),
     )
 
 
@@ -64,7 +73,8 @@ def _short(way: str) -> str:
 
 
 def _examples(results: Results, plan: Plan) -> list[Claim]:  # noqa: ARG001
-    return [_diamond(results), *_simulated(results, "Two-class"), *_simulated(results, "Four-class")]
+    return [_diamond(results), _diamond_choice(results), *_simulated(results, "Two-class"), "
+    "*_simulated(results, "Four-class")]
 
 
 def _agreement(results: Results, plan: Plan) -> list[Claim]:

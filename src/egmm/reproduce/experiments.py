@@ -93,13 +93,17 @@ def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
     X = simulated(cell.dataset, cell.run)
     sets = "full" if cell.dataset == "Diamond" else "pairs"
     if cell.algorithm == PAPER_MODE:
-        found = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets).ebic_ for c in EBIC_COUNTS}
-        best = max(found, key=lambda count: found[count])
+        models = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets) for c in EBIC_COUNTS}
+        found = {count: model.ebic_ for count, model in models.items()}
+        is_sound = {count: not model.degenerate_ for count, model in models.items()}
     else:
-        selection = select_model(X, EBIC_COUNTS, focal_sets=sets, random_state=cell.run, n_jobs=1)
-        found = {record["n_clusters"]: record["ebic"] for record in selection.table()}
-        best = selection.n_clusters
-    return {**{str(count): float(value) for count, value in found.items()}, "chosen": best}
+        table = select_model(X, EBIC_COUNTS, focal_sets=sets, random_state=cell.run, n_jobs=1).table()
+        found = {record["n_clusters"]: record["ebic"] for record in table}
+        is_sound = {record["n_clusters"]: not record["degenerate"] for record in table}
+    highest = max(found, key=lambda count: found[count])
+    # A degenerate fit's likelihood is no guide; `select_model` takes it only where there is no other.
+    best = max(found, key=lambda count: (is_sound[count], found[count]))
+    return {**{str(count): float(value) for count, value in found.items()}, "highest": highest, "chosen": best}
 
 
 def _cpu(cell: Cell, plan: Plan) -> Numbers:

@@ -33,10 +33,9 @@ def ebic_sheet(results: Results, plan: Plan) -> Sheet:
     sheet = Sheet(
         "ebic",
         "EBIC of the examples",
-        f"Higher is better. Diamond is always the same, run from {plan.runs} seeds; Two-class and Four-class "
-        f"are drawn anew for "
-        "each run, as the paper's own draw is not known. Mean over the runs and range; *chosen* counts how often each "
-        "number of clusters has the highest EBIC.",
+        f"Higher is better. Diamond is always the same, run from {plan.runs} seeds; Two-class and Four-class are drawn "
+        f"{plan.draws} times, as the paper's own draw is not known. Mean over the runs and range; *chosen* counts how "
+        "often each number of clusters has the highest EBIC, leaving degenerate fits aside.",
         ["", "", *(f"C = {count}" for count in EBIC_COUNTS), "chosen"],
     )
     for row in SIMULATED:
