@@ -99,4 +99,4 @@ def test_deviations_of_the_papers_mode_have_a_note(made: Reproduction, name: str
     sheet = made.sheets[name]
     beyond = [n for n in sheet.numbers if n.column == "EGMM, paper mode" and n.verdict in {"better", "worse"}]
     for number in beyond:
-        assert any(f"{number.row}, paper mode" in note for note in sheet.notes)
+        assert any(note.startswith("Paper mode") and f"{number.row} {number.value:.3f}" in note for note in sheet.notes)

@@ -70,7 +70,9 @@ def _known(cell: Cell, plan: Plan) -> Numbers:
     labels = fitted.labels
     numbers = {"purity": purity(y, labels), "nmi": nmi(y, labels), "ari": ari(y, labels)}
     if ALGORITHMS[cell.algorithm].is_evidential:
-        numbers |= {"accuracy": matched_accuracy(y, labels), **set_scores(y, fitted.partition)._asdict()}
+        sets = fitted.partition.upper()
+        numbers |= {"accuracy": matched_accuracy(y, labels), "outliers": float((~sets.any(axis=1)).mean())}
+        numbers |= set_scores(y, sets)._asdict()
     return {**numbers, **_choice(fitted.model)}
 
 

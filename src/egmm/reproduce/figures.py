@@ -14,7 +14,7 @@ from egmm.belief.partition import CredalPartition
 from egmm.metrics import bonferroni_dunn_difference
 from egmm.plotting import plot_approximations, plot_critical_difference, plot_density, plot_masses, plot_partition
 from egmm.plotting.style import NEUTRAL, PALETTE
-from egmm.reproduce.algorithms import DEFAULTS, PAPER_MODE, fit, paper_mode
+from egmm.reproduce.algorithms import ONE_MODEL, PAPER_MODE, fit, paper_mode
 from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import EBIC_COUNTS, KMEANS_STARTS, brain_phantom, segment_brain, simulated
 from egmm.reproduce.paper import printed
@@ -25,7 +25,7 @@ from egmm.reproduce.sheets import summarise
 SEED = 8
 """Which of the simulated sets is drawn."""
 
-IMPRECISE = ("ECM", "bootGMM", DEFAULTS)
+IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
 """Algorithms of the figure of what imprecision buys."""
 
 
@@ -150,7 +150,7 @@ def imprecision(results: Results, plan: Plan) -> Any:
         for at, row in enumerate(rows):
             found = {
                 measure: summarise([v for v in results.values("known", row, name, measure) if not np.isnan(v)]).mean
-                for measure in ("accuracy", "precise_accuracy", "ambiguous")
+                for measure in ("accuracy", "precise_accuracy", "ambiguous", "outliers")
             }
             if np.isnan(found["accuracy"]):
                 continue
@@ -161,7 +161,14 @@ def imprecision(results: Results, plan: Plan) -> Any:
             ax.plot(
                 hard, at, "o", mfc="white", mec=PALETTE[0], mew=1.8, zorder=4, label="every row" if at == 0 else None
             )
-            ax.text(1.04, at, f"{100 * found['ambiguous']:.0f} %", va="center", fontsize=8, color="#444444")
+            ax.text(
+                1.04,
+                at,
+                f"{100 * (found['ambiguous'] + found['outliers']):.0f} %",
+                va="center",
+                fontsize=8,
+                color="#444444",
+            )
         ax.text(1.04, len(rows) - 0.35, "open", fontsize=8, color="#444444")
         ax.set(title=name, xlabel="accuracy", xlim=(0.3, 1.17), ylim=(-0.6, len(rows) - 0.1))
         ax.set_yticks(range(len(rows)), rows)
@@ -196,25 +203,22 @@ class Picture:
 FIGURES: Mapping[str, Picture] = {
     "diamond": Picture(
         "Diamond",
-        "GMM gives object 6, half-way between the groups, to one of them and shifts that one's centre; EGMM "
-        "gives it to "
-        "{1,2} and finds both centres.",
+        "GMM gives object 6, half-way between the groups, to one of them and shifts that one's centre; EGMM gives it "
+        "to {1,2} and finds both centres.",
         (),
         diamond,
     ),
     "two-class": Picture(
         "Two-class",
         "Hulls are the lower approximations. ECM, of round clusters, cuts across the two; bootGMM and EGMM find "
-        "them, and "
-        "EGMM alone leaves the rows between them open.",
+        "them, and EGMM alone leaves the rows between them open.",
         (),
         two_class,
     ),
     "four-class": Picture(
         "Four-class",
-        "The partition by the heaviest set of each row, and what surely and possibly belongs to each cluster. "
-        "One draw; in "
-        "others fewer of the four boundaries are left open.",
+        "The partition by the heaviest set of each row, and what surely and possibly belongs to each cluster. One "
+        "draw; in others fewer of the four boundaries are left open.",
         (),
         four_class,
     ),
@@ -233,16 +237,14 @@ FIGURES: Mapping[str, Picture] = {
     "imprecision": Picture(
         "What imprecision buys",
         "Circles: accuracy when every row gets one label. Discs: accuracy of the rows whose heaviest set is one "
-        "cluster. To "
-        "the right the share of rows left open.",
+        "cluster. To the right the share of rows left open, to several clusters or to none.",
         ("imprecision",),
         imprecision,
     ),
     "brain": Picture(
         "Brain",
-        "Phantom with 3 % noise. Red: surely in the area; blue: possibly. T1 tells CSF from tissue, T2 "
-        "pathology from the "
-        "rest; together they tell all three apart.",
+        "Phantom with 3 % noise. Red: surely in the area; blue: possibly. T1 tells CSF from tissue, T2 pathology "
+        "from the rest; together they tell all three apart.",
         (),
         brain,
     ),

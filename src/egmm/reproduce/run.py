@@ -213,10 +213,9 @@ def _page(
     blocks: list[Block] = [
         Heading("The paper, reproduced", 1),
         Paragraph(
-            "Section 4 of L. Jiao, T. Denœux, Z. Liu, Q. Pan, *EGMM: An evidential version of the Gaussian "
-            "mixture model "
-            "for clustering*, Applied Soft Computing 129 (2022) 109619, computed again: every number beside the "
-            "printed one."
+            "Section 4 of L. Jiao, T. Denœux, Z. Liu, Q. Pan, *EGMM: An evidential version of the Gaussian mixture "
+            "model for clustering*, Applied Soft Computing 129 (2022) 109619, computed again: every number beside "
+            "the printed one."
         ),
         *_made(facts, plan),
     ]
@@ -242,9 +241,8 @@ def _made(facts: dict[str, Any], plan: Plan) -> list[Block]:
     return [
         Paragraph(made),
         Paragraph(
-            f"{BETTER} and {WORSE} mark means that are beyond the printed ± (0.02 where that is 0), better or "
-            f"worse than "
-            "printed. Nothing is marked where they agree."
+            f"{BETTER} and {WORSE} mark means that are beyond the printed ± (0.02 where that is 0), better or worse "
+            "than printed. Nothing is marked where they agree."
         ),
     ]
 

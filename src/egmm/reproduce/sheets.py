@@ -124,7 +124,8 @@ def with_spread(mean: float, sd: float, rank: float = float("nan"), digits: int 
     if np.isnan(mean):
         return "--"
     spread = "" if np.isnan(sd) else " ± 0" if round(sd, 2) == 0 else f" ± {sd:.2f}"
-    return f"{mean:.{digits}f}{spread}{'' if np.isnan(rank) else f' ({rank:g})'}"
+    # Zero has no sign, also where it was a little less before rounding.
+    return f"{round(mean, digits) + 0.0:.{digits}f}{spread}{'' if np.isnan(rank) else f' ({rank:g})'}"
 
 
 def seconds(value: float) -> str:

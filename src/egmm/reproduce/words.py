@@ -2,12 +2,11 @@
 
 from egmm.reproduce.algorithms import PAPER_MODE
 from egmm.reproduce.scores import GROUPS
-from egmm.reproduce.sheets import BETTER, WORSE, Sheet
+from egmm.reproduce.sheets import Sheet, mark_of
 
 NOT_REACHED = (
-    "not reached from k-means, fuzzy c-means or random starts, nor on standardised or min-max data. The "
-    "published number "
-    "cannot be had from the published description"
+    "not reached from k-means, fuzzy c-means or random starts, nor on standardised or min-max data. The published "
+    "number cannot be had from the published description"
 )
 
 EXPLAINED = {
@@ -16,8 +15,7 @@ EXPLAINED = {
         "Iris": "all ten k-means starts end in the same, better partition",
         "Magic": f"{NOT_REACHED}; all ten starts end in one partition",
         "Newthyroid": f"{NOT_REACHED}; one covariance for three classes of very different spread lumps two of "
-        "them, and "
-        "other covariances do better than anything printed (our defaults)",
+        "them, and other covariances do better than anything printed (our defaults)",
     },
     "unknown": {
         "Vehicle": "EBIC rises up to the largest number tried; the printed number is where a search to 6 would end",
@@ -26,26 +24,24 @@ EXPLAINED = {
 """Why the paper's mode is not where the paper is, by what is known and by data set."""
 
 CHOICE = (
-    "EBIC has its highest value at another number of clusters than printed, from each of ten starts or most of "
-    "them; the "
-    "printed choice cannot be had from the published description"
+    "EBIC has its highest value at another number of clusters than printed, from each of ten starts or most of them; "
+    "the printed choice cannot be had from the published description"
 )
 """Why, where the number of clusters is chosen and nothing more is known."""
 
 PEERS_DIFFER = (
     "Peers beyond the printed ±: the paper ran MATLAB's and R's implementations with settings it does not list "
-    "(starts, "
-    "stopping, and for BPEC prototypes chosen by hand); ours are run as said above."
+    "(starts, stopping, and for BPEC prototypes chosen by hand); ours are run as said above."
 )
 
 
 def explain(sheet: Sheet) -> None:
-    """Add a note for each data set where the paper's mode is beyond the printed spread."""
+    """Add a note for the data sets where the paper's mode is beyond the printed spread, one for each reason."""
     group = "known" if GROUPS.get(sheet.name, ("unknown",))[0] == "known" else "unknown"
+    notes: dict[str, list[str]] = {}
     for number in sheet.numbers:
         if number.column == PAPER_MODE and number.verdict in {"better", "worse"}:
-            mark = BETTER if number.verdict == "better" else WORSE
-            reason = EXPLAINED[group].get(number.row, CHOICE if group == "unknown" else "")
-            theirs = f"{number.printed:g} ± {number.printed_sd:g}"
-            said = f"{mark} {number.row}, paper mode: {number.value:.3f}, printed {theirs}"
-            sheet.notes.append(f"{said}: {reason}." if reason else f"{said}.")
+            reason = EXPLAINED[group].get(number.row, CHOICE if group == "unknown" else "no reason known")
+            theirs = f"printed {number.printed:g} ± {number.printed_sd:g}"
+            notes.setdefault(reason, []).append(f"{mark_of(number.verdict)} {number.row} {number.value:.3f} ({theirs})")
+    sheet.notes += [f"Paper mode: {', '.join(where)}: {reason}." for reason, where in notes.items()]
