@@ -211,7 +211,7 @@ FIGURES: Mapping[str, Picture] = {
     "two-class": Picture(
         "Two-class",
         "Hulls are the lower approximations. ECM, of round clusters, cuts across the two; bootGMM and EGMM find "
-        "them, and EGMM alone leaves the rows between them open.",
+        "them, and where bootGMM leaves no row open EGMM leaves those between the two.",
         (),
         two_class,
     ),
