@@ -63,10 +63,9 @@ class EGMM(ClusterMixin, FittedMixture):
         and 'spherical' (VII); for a single feature also 'E' and 'V'. 'EEE' is the paper's. A meta-cluster's precision
         and natural mean are the averages of its members'.
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
-        Start: k-means; random rows as means; the classical mixture, fitted first, from k-means and from hierarchical
-        groups of scaled principal components, where meta-clusters enter with one percent of the weight; an array
-        (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
-        whatever `n_init`.
+        Start: k-means; random rows as means; the classical mixture, fitted first from k-means on scaled principal
+        components, where meta-clusters enter with one percent of the weight; an array (n_samples,) of labels 0 to C-1;
+        or an array (n_clusters, n_features) of means. A given start is used once, whatever `n_init`.
     n_init : int, default=1
         Number of named starts. The best likelihood among those that do not degenerate is kept.
     tol : float, default=1e-6

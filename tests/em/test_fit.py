@@ -160,9 +160,9 @@ def test_the_likeliest_of_sound_fits_is_kept(rng, monkeypatch) -> None:
 
 @pytest.fixture
 def classical(monkeypatch, rows):
-    """Let the start 'mixture' have these labels: the first are degenerate."""
+    """Let the start 'mixture' have these labels."""
     order = np.lexsort(rows.X.T[::-1])
-    monkeypatch.setattr(fit, "mixture_labels", lambda *_: (LONE[order], GOOD[order]))
+    monkeypatch.setattr(fit, "component_labels", lambda *_: GOOD[order])
 
 
 @pytest.mark.parametrize("covariance", ["EEE", "VVI", "VVV"])
@@ -199,15 +199,6 @@ def test_a_mixture_that_cannot_be_fitted_is_passed_over(rows, classical, monkeyp
 
     monkeypatch.setattr(fit._Fitting, "_classical", fails_first)
     assert run(rows, init="mixture", covariance="VVV", n_init=2).log_likelihood == expected.log_likelihood
-
-
-def test_where_all_mixtures_degenerate_k_means_is_tried(rows, monkeypatch, starts_from) -> None:
-    order = np.lexsort(rows.X.T[::-1])
-    monkeypatch.setattr(fit, "mixture_labels", lambda *_: (LONE[order],))
-    starts_from(GOOD)
-    kept = run(rows, init="mixture")
-    assert not kept.is_degenerate
-    assert kept.log_likelihood == run(rows, init=GOOD).log_likelihood
 
 
 def test_interrupted_in_the_classical_mixture_it_just_ends(rows, classical, monkeypatch) -> None:

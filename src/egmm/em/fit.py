@@ -30,12 +30,12 @@ from egmm.em.start import (
     Classical,
     Groups,
     automatic_ridge,
+    component_labels,
     draw_sample,
     focal_weights,
     group_statistics,
     groups_by_means,
     kmeans_labels,
-    mixture_labels,
     random_labels,
     start_parameters,
 )
@@ -136,7 +136,7 @@ class _Fitting:
         n_starts = self.options.n_init if isinstance(self.options.init, str) else 1
         failure: NotPositiveDefiniteError | None = None
         with Progress("EGMM", self.options.max_iter, enabled=self.options.verbose) as progress:
-            for number, start in enumerate(self._starts()):
+            for number, start in enumerate(start_points(self.rows, self.moments, self.shares.shape[1], self.options)):
                 if self.resumed is not None and number < self.resumed.start:
                     continue
                 note = f"start {number + 1}/{n_starts}" if n_starts > 1 else ""
@@ -153,18 +153,6 @@ class _Fitting:
         if self.checkpoint is not None:
             self.checkpoint.remove()
         return self.best
-
-    def _starts(self) -> Iterator[Groups | Classical | Parameters]:
-        """Yield the starts asked for; where all mixtures degenerate, as many of k-means, whose best is kept instead."""
-        n_clusters = self.shares.shape[1]
-        yield from start_points(self.rows, self.moments, n_clusters, self.options)
-        if not isinstance(self.options.init, str) or self.options.init != "mixture":
-            return
-        has_begun = self.resumed is not None and self.resumed.start >= self.options.n_init
-        if has_begun or self.best is None or self.best.is_degenerate:
-            degenerate, self.best = (None, self.best) if has_begun else (self.best, None)
-            yield from start_points(self.rows, self.moments, n_clusters, replace(self.options, init="kmeans"))
-            self.best = self.best or degenerate
 
     def _ascend(self, number: int, start: Groups | Classical | Parameters, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
@@ -214,25 +202,15 @@ class _Fitting:
         return ridge, start_parameters(start, *args)
 
     def _classical(self, start: Classical) -> Parameters:
-        """Fit the best mixture of single clusters to the sample; the other focal sets enter with little weight."""
+        """Fit the mixture of single clusters to the sample; the other focal sets enter with little weight."""
         tol = max(self.options.tol, CLASSICAL_TOL)
-        options = replace(self.options, tol=tol, checkpoint=None, verbose=False)
-        identity = np.eye(self.shares.shape[1])
-        best, failure = None, None
+        options = replace(self.options, init=start.labels, tol=tol, checkpoint=None, verbose=False)
         with ArrayRows(*start.sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            for labels in start.labellings:
-                try:
-                    fit = fit_mixture(rows, total, identity, replace(options, init=labels))
-                except NotPositiveDefiniteError as error:
-                    failure = error
-                    continue
-                if fit.interrupted:
-                    raise KeyboardInterrupt
-                best = _better(best, fit)
-        if best is None:
-            raise failure or ValueError("no start was tried")
-        params = best.ascent.point.params
+            fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
+        if fit.interrupted:
+            raise KeyboardInterrupt
+        params = fit.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares))
 
     def _problem(self, ridge: FloatArray) -> Problem:
@@ -271,12 +249,12 @@ def start_points(
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
             )
+        label = {"kmeans": kmeans_labels, "random": random_labels, "mixture": component_labels}[options.init]
         for _ in range(options.n_init):
+            labels = label(sample, n_clusters, options.random)
             if options.init == "mixture":
-                yield Classical(sample, mixture_labels(sample, n_clusters, options.random))
+                yield Classical(sample, labels)
             else:
-                label = kmeans_labels if options.init == "kmeans" else random_labels
-                labels = label(sample, n_clusters, options.random)
                 yield Groups(group_statistics(*sample, labels, centre, n_clusters))
     elif options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)

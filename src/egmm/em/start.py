@@ -1,6 +1,6 @@
 """Where EM starts: labels from k-means, at random or given, or given means."""
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -10,7 +10,6 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from egmm._checks import FloatArray, IntArray
-from egmm.em.agglomerate import merged_labels
 from egmm.em.covariance import is_diagonal
 from egmm.em.estep import cluster_scatters
 from egmm.em.mstep import start_from_groups
@@ -26,9 +25,6 @@ SAMPLE_ROWS = 20_000
 
 COMPONENT_RUNS = 10
 """Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
-
-MERGED_ROWS = 500
-"""Rows that are merged to groups, in time of their square."""
 
 ROUND_OFF = 1e-13
 """Deviation of a feature, as part of its largest value, below which it is constant."""
@@ -111,32 +107,10 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
         return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
-def mixture_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> tuple[IntArray, IntArray]:
-    """Cluster the sample's scaled principal components twice: by k-means, the best of ten runs, and by merging.
-
-    Of more than `MERGED_ROWS` rows, so many are merged and the others go to the nearest group's mean.
-    """
-    seed = int(random.randint(2**31))
-    return _mixture_labels(sample.rows.tobytes(), sample.weights.tobytes(), sample.rows.shape[1], n_clusters, seed)
-
-
-@lru_cache(maxsize=8)
-def _mixture_labels(
-    rows: bytes, weights: bytes, n_features: int, n_clusters: int, seed: int
-) -> tuple[IntArray, IntArray]:
-    """Cluster a sample; kept, because the models of a search start from the same labels."""
-    random = np.random.RandomState(seed)
-    sample = Sample(np.frombuffer(rows).reshape(-1, n_features), np.frombuffer(weights))
-    scaled = scaled_components(sample)
+def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+    """Cluster the sample by k-means on its scaled principal components, the best of ten runs."""
     model = KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random)
-    by_means = np.asarray(model.fit(scaled, sample_weight=sample.weights).labels_, dtype=np.int64)
-    drawn = np.sort(random.permutation(len(scaled))[: max(MERGED_ROWS, n_clusters)])
-    some = Sample(scaled[drawn], sample.weights[drawn])
-    by_merging = merged_labels(*some, n_clusters)
-    if len(drawn) < len(scaled):
-        groups = group_statistics(*some, by_merging, np.zeros(scaled.shape[1]), n_clusters)
-        by_merging = nearest_labels(scaled, groups.cluster_sums / groups.set_counts[:, None])
-    return by_means, by_merging
+    return np.asarray(model.fit(scaled_components(sample), sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
 def scaled_components(sample: Sample) -> FloatArray:
@@ -211,10 +185,10 @@ class Groups(NamedTuple):
 
 
 class Classical(NamedTuple):
-    """Labellings of a sample, from which to fit the classical mixture before the focal sets enter."""
+    """Labels of a sample, from which to fit the classical mixture before the focal sets enter."""
 
     sample: Sample
-    labellings: tuple[IntArray, ...]
+    labels: IntArray
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:
