@@ -183,7 +183,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     DEFAULTS: Algorithm(
         "EGMM",
         _defaults,
-        "`select_model` over the fourteen covariance models, on standardised data; covariance and C by EBIC",
+        "`select_model` over the fourteen covariance models, on standardised data; C by EBIC, covariance by EBIC with "
+        "the price on meta-clusters",
         is_evidential=True,
     ),
 }
