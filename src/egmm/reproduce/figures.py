@@ -29,6 +29,10 @@ IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
 """Algorithms of the figure of what imprecision buys."""
 
 
+MOST_OPEN = 0.95
+"""Where more rows are left open, the accuracy of the rest says nothing."""
+
+
 def _sheet(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
     """Axes of a figure that no window knows of."""
     figure = import_optional("matplotlib.figure", "Figures", "plot")
@@ -152,28 +156,22 @@ def imprecision(results: Results, plan: Plan) -> Any:
                 measure: summarise([v for v in results.values("known", row, name, measure) if not np.isnan(v)]).mean
                 for measure in ("accuracy", "precise_accuracy", "ambiguous", "outliers")
             }
-            if np.isnan(found["accuracy"]):
-                continue
             hard, precise = found["accuracy"], found["precise_accuracy"]
-            if not np.isnan(precise):
-                ax.annotate("", (precise, at), (hard, at), arrowprops={"arrowstyle": "-", "color": NEUTRAL, "lw": 2.5})
-                ax.plot(precise, at, "o", color=PALETTE[1], zorder=3, label="rows not left open" if at == 0 else None)
-            ax.plot(
-                hard, at, "o", mfc="white", mec=PALETTE[0], mew=1.8, zorder=4, label="every row" if at == 0 else None
-            )
-            ax.text(
-                1.04,
-                at,
-                f"{100 * (found['ambiguous'] + found['outliers']):.0f} %",
-                va="center",
-                fontsize=8,
-                color="#444444",
-            )
+            left_open = found["ambiguous"] + found["outliers"]
+            if np.isnan(hard):
+                continue
+            if left_open < MOST_OPEN:
+                ax.plot([hard, precise], [at, at], color=NEUTRAL, linewidth=2.5)
+                ax.plot(precise, at, "o", color=PALETTE[1], zorder=3)
+            ax.plot(hard, at, "o", mfc="white", mec=PALETTE[0], mew=1.8, zorder=4)
+            ax.text(1.04, at, f"{100 * left_open:.0f} %", va="center", fontsize=8, color="#444444")
         ax.text(1.04, len(rows) - 0.35, "open", fontsize=8, color="#444444")
         ax.set(title=name, xlabel="accuracy", xlim=(0.3, 1.17), ylim=(-0.6, len(rows) - 0.1))
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xticks([0.4, 0.6, 0.8, 1.0])
         ax.grid(axis="x", alpha=0.3)
+    axes[0].plot([], [], "o", mfc="white", mec=PALETTE[0], mew=1.8, label="every row")
+    axes[0].plot([], [], "o", color=PALETTE[1], label="rows not left open")
     axes[0].legend(fontsize=8, loc="lower left")
     return axes[0].figure
 
@@ -237,7 +235,8 @@ FIGURES: Mapping[str, Picture] = {
     "imprecision": Picture(
         "What imprecision buys",
         "Circles: accuracy when every row gets one label. Discs: accuracy of the rows whose heaviest set is one "
-        "cluster. To the right the share of rows left open, to several clusters or to none.",
+        "cluster. To the right the share of rows left open, to several clusters or to none; no disc where that is 95 "
+        "% or more.",
         ("imprecision",),
         imprecision,
     ),
