@@ -130,6 +130,17 @@ def test_glance_tells_what_holds(made: Reproduction) -> None:
     assert sheet.lines[1][1].ours.startswith("in 1 of 1 runs, leaving degenerate fits aside")
 
 
+def test_how_often_rows_are_left_open_is_told(made: Reproduction) -> None:
+    told = {line[0].ours: line[1].ours for line in made.sheets["glance"].lines}
+    two = next(found for said, found in told.items() if said.startswith("Two-class: EGMM leaves"))
+    assert (
+        two == "some row in 0 of 1 draws, at most 0 % of them; none in the others"
+    )  # draw 0 has none, unlike the paper
+    with (made.folder / "cells.csv").open(encoding="utf-8", newline="") as stream:
+        measures = {(c["dataset"], c["measure"]) for c in csv.DictReader(stream) if c["experiment"] == "ebic"}
+    assert {("Two-class", "open"), ("Four-class", "open_sets")} <= measures
+
+
 def test_files_hold_every_number(made: Reproduction) -> None:
     assert sorted(made.files) == sorted(
         path.relative_to(made.folder).as_posix() for path in made.folder.rglob("*") if path.is_file()

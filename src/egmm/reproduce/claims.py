@@ -8,7 +8,7 @@ import numpy as np
 from egmm.metrics import friedman_critical_value, friedman_statistic
 from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, ONE_MODEL, PAPER_MODE
 from egmm.reproduce.cells import Results
-from egmm.reproduce.experiments import BRAINS, EBIC_COUNTS
+from egmm.reproduce.experiments import A_FEW_ROWS, BRAINS, EBIC_COUNTS
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
 from egmm.reproduce.scores import GROUPS, MEASURES, peers_of, ranks_without_missing, scores
@@ -16,6 +16,9 @@ from egmm.reproduce.sheets import Sheet, Text, listed, seconds, summarise, verdi
 
 ENOUGH = 0.9
 """Share of simulated sets on which the number of clusters must be the paper's."""
+
+
+FOUR_BOUNDARIES = 4
 
 
 class Claim(NamedTuple):
@@ -68,13 +71,33 @@ def _simulated(results: Results, dataset: str) -> list[Claim]:
     return [*claims, Claim(f"{dataset}: the printed EBIC are those of such a draw", found, not outside)]
 
 
+def _open_rows(results: Results) -> list[Claim]:
+    """How often the figures' rows between classes are left open in the paper's mode."""
+    two = results.values("ebic", "Two-class", PAPER_MODE, "open")
+    some = [share for share in two if share > 0]
+    sets = results.values("ebic", "Four-class", PAPER_MODE, "open_sets")
+    every = sum(count >= FOUR_BOUNDARIES for count in sets)
+    return [
+        Claim(
+            "Two-class: EGMM leaves the rows between the classes open, in nine of ten draws or more",
+            f"some row in {len(some)} of {len(two)} draws, at most {100 * max(two):.0f} % of them; none in the others",
+            len(some) >= ENOUGH * len(two),
+        ),
+        Claim(
+            "Four-class: EGMM leaves rows at all four boundaries open, in nine of ten draws or more",
+            f"four sets or more with {A_FEW_ROWS} rows in {every} of {len(sets)} draws; no such set in {sets.count(0)}",
+            every >= ENOUGH * len(sets),
+        ),
+    ]
+
+
 def _short(way: str) -> str:
     return way.removeprefix("EGMM, ")
 
 
 def _examples(results: Results, plan: Plan) -> list[Claim]:  # noqa: ARG001
     drawn = [claim for dataset in ("Two-class", "Four-class") for claim in _simulated(results, dataset)]
-    return [_diamond(results), _diamond_choice(results), *drawn]
+    return [_diamond(results), _diamond_choice(results), *drawn, *_open_rows(results)]
 
 
 def _agreement(results: Results, plan: Plan) -> list[Claim]:

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from egmm._checks import FloatArray, IntArray
+from egmm.belief.partition import CredalPartition
 from egmm.cluster import BPEC, ECM
 from egmm.datasets import load_uci, make_diamond, make_four_class, make_two_class
 from egmm.image import SegmentedImage, fuse, make_brain_phantom
@@ -24,6 +25,15 @@ from egmm.selection import select_model
 Numbers = dict[str, Any]
 
 EBIC_COUNTS = tuple(int(column) for column in printed("ebic").columns)
+PRINTED_CHOICE = {
+    row: EBIC_COUNTS[int(at)]
+    for row, at in zip(printed("ebic").rows, printed("ebic").values.argmax(axis=1), strict=True)
+}
+"""Number of clusters the paper chooses for each example."""
+
+A_FEW_ROWS = 10
+"""A set with so many rows is seen in a figure."""
+
 KMEANS_STARTS = 10
 """Starts of k-means for the examples: the printed EBIC of Diamond is that of the best of several."""
 
@@ -98,14 +108,24 @@ def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
         models = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets) for c in EBIC_COUNTS}
         found = {count: model.ebic_ for count, model in models.items()}
         is_sound = {count: not model.degenerate_ for count, model in models.items()}
+        left_open = _left_open(models[PRINTED_CHOICE[cell.dataset]].partition(X))
     else:
         table = select_model(X, EBIC_COUNTS, focal_sets=sets, random_state=cell.run, n_jobs=1).table()
         found = {record["n_clusters"]: record["ebic"] for record in table}
         is_sound = {record["n_clusters"]: not record["degenerate"] for record in table}
+        left_open = {}
     highest = max(found, key=lambda count: found[count])
     # A degenerate fit's likelihood is no guide; `select_model` takes it only where there is no other.
     best = max(found, key=lambda count: (is_sound[count], found[count]))
-    return {**{str(count): float(value) for count, value in found.items()}, "highest": highest, "chosen": best}
+    values = {str(count): float(value) for count, value in found.items()}
+    return {**values, "highest": highest, "chosen": best, **left_open}
+
+
+def _left_open(partition: CredalPartition) -> Numbers:
+    """Share of rows whose heaviest set has several clusters, and how many such sets have more than a few rows."""
+    is_meta, sets = partition.focal_sets.is_meta, partition.sets()
+    rows = np.bincount(sets, minlength=len(is_meta))
+    return {"open": float(is_meta[sets].mean()), "open_sets": int((rows[is_meta] >= A_FEW_ROWS).sum())}
 
 
 def _cpu(cell: Cell, plan: Plan) -> Numbers:

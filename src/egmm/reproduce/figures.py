@@ -22,8 +22,8 @@ from egmm.reproduce.plan import Plan
 from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, scores
 from egmm.reproduce.sheets import summarise
 
-SEED = 8
-"""Which of the simulated sets is drawn."""
+SEEDS = {"Two-class": 1, "Four-class": 8}
+"""Which draws are shown: chosen for looking like the paper's; how many do is among the claims."""
 
 IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
 """Algorithms of the figure of what imprecision buys."""
@@ -79,7 +79,7 @@ def diamond(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 
 def two_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     """Two-class: the rows with contours; partitions by ECM, bootGMM and EGMM."""
-    X = simulated("Two-class", SEED)
+    X = simulated("Two-class", SEEDS["Two-class"])
     axes = _sheet(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
     _draw_data(axes[0], X, "the rows and their density")
     plot_density([0.5, 0.5], [[2, 4], [2, 0]], [[3, 2], [2, 3]], ax=axes[0])
@@ -92,7 +92,7 @@ def two_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 
 def four_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     """Four-class: the rows with contours; the partition with hulls; lower and upper approximations."""
-    X = simulated("Four-class", SEED)
+    X = simulated("Four-class", SEEDS["Four-class"])
     model = paper_mode(X, 4, 0, n_init=KMEANS_STARTS)
     partition = model.partition(X)
     axes = _sheet(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
@@ -208,6 +208,7 @@ FIGURES: Mapping[str, Picture] = {
     ),
     "two-class": Picture(
         "Two-class",
+        "A draw chosen for looking like the paper's: in most draws EGMM leaves no row open here (see *At a glance*). "
         "Hulls are the lower approximations. ECM, of round clusters, cuts across the two; bootGMM and EGMM find "
         "them, and where bootGMM leaves no row open EGMM leaves those between the two.",
         (),
@@ -215,8 +216,9 @@ FIGURES: Mapping[str, Picture] = {
     ),
     "four-class": Picture(
         "Four-class",
-        "The partition by the heaviest set of each row, and what surely and possibly belongs to each cluster. One "
-        "draw; in others fewer of the four boundaries are left open.",
+        "A draw chosen for looking like the paper's: in most draws fewer than four boundaries are left open (see *At "
+        "a glance*). The partition by the heaviest set of each row, and what surely and possibly belongs to each "
+        "cluster.",
         (),
         four_class,
     ),

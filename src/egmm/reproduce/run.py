@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from egmm import __version__
+from egmm._checks import import_optional
 from egmm._files import replacing
 from egmm.reproduce.algorithms import ALGORITHMS
 from egmm.reproduce.cells import Results, Store, run_cells
@@ -25,12 +26,13 @@ from egmm.reproduce.page import Block, Bullets, Heading, Image, Paragraph, to_ht
 from egmm.reproduce.plan import Plan
 from egmm.reproduce.sheets import BETTER, WORSE, Number, Sheet
 from egmm.reproduce.tables import TABLES, cells_of
-from egmm.reproduce.words import PEERS_DIFFER, explain
+from egmm.reproduce.words import PEERS_DIFFER, STARTS_CHOSEN, explain
 
 CELLS = "cells.jsonl"
 """File of the cells that are done: a directory that holds it can be resumed."""
 
 DOTS_PER_INCH = 100
+COLOURS = 256
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 
@@ -182,9 +184,12 @@ def _cells(wanted: Sequence[tuple[str, str]], plan: Plan) -> list[Cell]:
 
 def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
     path = place / "figures" / f"reproduction-{name}.png"
-    figure = FIGURES[name].make(results, plan)
+    drawn = io.BytesIO()
+    FIGURES[name].make(results, plan).savefig(drawn, format="png", dpi=DOTS_PER_INCH)
+    # The page carries every picture: a palette makes them a third as large, and they have few colours.
+    picture = import_optional("PIL.Image", "Figures", "plot").open(drawn).convert("RGB").quantize(COLOURS)
     with replacing(path) as stream:
-        figure.savefig(stream, format="png", dpi=DOTS_PER_INCH)
+        picture.save(stream, format="png", optimize=True)
     return path
 
 
@@ -225,6 +230,7 @@ def _page(
         Heading("How the algorithms are run"),
         Bullets([f"{name}: {algorithm.how}." for name, algorithm in ALGORITHMS.items()]),
         Paragraph(PEERS_DIFFER),
+        Paragraph(STARTS_CHOSEN),
     ]
     for section, items in SECTIONS.items():
         found = [block for item in items for block in _item(item, sheets, images)]

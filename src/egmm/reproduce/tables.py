@@ -86,9 +86,9 @@ def cpu_sheet(results: Results, plan: Plan) -> Sheet:
     sheet = Sheet(
         "cpu",
         "CPU time",
-        "Seconds of one fit with known C on one thread, nothing else running, and their ratio to EGMM in paper mode; "
-        "below it the paper's seconds and its own ratio. Ratios are what to compare: other machine, other languages. "
-        "All evidential algorithms here are this package's own.",
+        "Seconds of one fit with known C on one thread, with no other cell computed beside it, and their ratio to "
+        "EGMM in paper mode; below it the paper's seconds and its own ratio. Ratios are what to compare: other "
+        "machine, other languages. All evidential algorithms here are this package's own.",
         ["", *columns],
     )
     for row in plan.datasets:
