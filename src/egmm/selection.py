@@ -18,7 +18,7 @@ from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
-from egmm.em.covariance import MODELS
+from egmm.em.covariance import all_models
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.statistics import TINY
 from egmm.mixture import EGMM
@@ -245,8 +245,7 @@ def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
         return list(covariance)
     if covariance != "all":
         return [covariance]
-    n_features = X.shape[1] if is_remote(X) else np.shape(X)[1]
-    return ["E", "V"] if n_features == 1 else list(MODELS)
+    return all_models(X.shape[1] if is_remote(X) else np.shape(X)[1])
 
 
 def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
@@ -322,6 +321,7 @@ def _toll(candidate: Candidate, criterion: str) -> float:
     model = candidate.model
     if not isinstance(model, EGMM):
         return 0.0
+    # EBIC's penalty tells the rows' weight, which a fitted model does not keep.
     n_rows = np.exp(2 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_)
     scale = 1.0 if criterion == "ebic" else 2.0
     return float(-scale * n_rows * np.log(max(candidate.certainty, TINY)))

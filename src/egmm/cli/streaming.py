@@ -16,6 +16,7 @@ from egmm.cli.options import Request
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import moments
+from egmm.rows.arrow import FORMATS
 
 STREAM_BYTES = 500_000_000
 """Files of more bytes are streamed unless asked otherwise."""
@@ -92,8 +93,7 @@ def read_classes(source: str, label: str, chosen: IntArray) -> Any:
 def open_dataset(files: Sequence[Path]) -> Any:
     """Open files as Arrow does, all columns and types."""
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")
-    kind = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}.get(files[0].suffix.lower(), "feather")
-    return dataset.dataset([str(file) for file in files], format=kind)
+    return dataset.dataset([str(file) for file in files], format=FORMATS.get(files[0].suffix.lower()))
 
 
 def write_stream(path: Path, model: Any, rows: Any, *, masses: bool) -> None:

@@ -15,7 +15,7 @@ from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
 from egmm.cluster.prototypes import STARTS
-from egmm.em.covariance import MODELS, is_diagonal, resolve_covariance
+from egmm.em.covariance import all_models, is_diagonal, resolve_covariance
 from egmm.em.replicates import Mixtures, coefficients, posteriors
 from egmm.mixture import EGMM
 from egmm.rows.threads import Threads, one_blas_thread
@@ -238,7 +238,7 @@ class BootGMM(CredalClusterer):
 
     def _models(self, n_features: int) -> list[str]:
         if isinstance(self.covariance, str) and self.covariance == "all":
-            return ["E", "V"] if n_features == 1 else list(MODELS)
+            return all_models(n_features)
         models = [self.covariance] if isinstance(self.covariance, str) else list(self.covariance)
         if not models:
             raise ValueError("covariance must name at least one model, got an empty list.")

@@ -16,7 +16,7 @@ from egmm._progress import Progress
 from egmm.cluster.prototypes import starting_means
 from egmm.em.parameters import Parameters
 from egmm.em.replicates import Mixtures, refit
-from egmm.em.start import automatic_ridge, draw_sample
+from egmm.em.start import draw_sample, make_ridge
 from egmm.em.statistics import moments
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
@@ -124,12 +124,7 @@ def bootstrap(
     """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
     start = Parameters(model.weights_, model.means_ - centre, model.covariances_)
     rows = X - centre
-    dim = rows.shape[1]
-    average = start.covariances.reshape(-1, dim, dim).mean(axis=0)
-    if isinstance(model.reg_covar, str):
-        ridge = automatic_ridge(np.diag(average), moments(X, None))
-    else:
-        ridge = np.full(dim, float(model.reg_covar))
+    ridge = make_ridge(model.reg_covar, start.covariances, moments(X, None))
     refit_batch = partial(_refit_batch, rows=rows, start=start, covariance=covariance, ridge=ridge)
     size = int(np.clip(BATCH_ENTRIES // (len(X) * len(start.means)), 1, BATCH))
     batches, parts, is_sound = _batches(seed, n_replicates, size), [], []

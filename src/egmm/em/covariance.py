@@ -39,6 +39,11 @@ def resolve_covariance(name: str, n_features: int) -> str:
     return names[check_choice("covariance", name, names)]
 
 
+def all_models(n_features: int) -> list[str]:
+    """Models to choose among; a single feature has but two."""
+    return ["E", "V"] if n_features == 1 else list(MODELS)
+
+
 def is_diagonal(covariance: str) -> bool:
     """Whether the model's covariances are diagonal, the spherical ones included."""
     return covariance.endswith("I")

@@ -29,13 +29,13 @@ from egmm.em.problem import Problem
 from egmm.em.start import (
     Classical,
     Groups,
-    automatic_ridge,
     component_labels,
     draw_sample,
     focal_weights,
     group_statistics,
     groups_by_means,
     kmeans_labels,
+    make_ridge,
     random_labels,
     start_parameters,
 )
@@ -185,19 +185,12 @@ class _Fitting:
 
     def _first(self, start: Groups | Classical | Parameters) -> tuple[FloatArray, Parameters]:
         """Ridge and parameters to begin with."""
-        options, dim = self.options, len(self.moments.centre)
+        options = self.options
         if isinstance(start, Classical):
             start = self._classical(start)
         if isinstance(start, Parameters):
-            average = start.covariances.reshape(-1, dim, dim).mean(axis=0)
-        else:
-            average = start.average_covariance()[1]
-        if isinstance(options.reg_covar, str):
-            ridge = automatic_ridge(np.diag(average), self.moments)
-        else:
-            ridge = np.full(dim, float(options.reg_covar))
-        if isinstance(start, Parameters):
-            return ridge, start
+            return make_ridge(options.reg_covar, start.covariances, self.moments), start
+        ridge = make_ridge(options.reg_covar, start.average_covariance()[1], self.moments)
         args = (self.moments, len(self.shares), options.covariance, ridge, options.prior)
         return ridge, start_parameters(start, *args)
 

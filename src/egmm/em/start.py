@@ -101,16 +101,19 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means, one run from a k-means++ start."""
-    model = KMeans(n_clusters, n_init=1, random_state=random)
-    # What has been checked need not be checked again: on small data that costs as much as the clustering.
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
+    return _kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random))
 
 
 def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means on its scaled principal components, the best of ten runs."""
-    model = KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random)
-    return np.asarray(model.fit(scaled_components(sample), sample_weight=sample.weights).labels_, dtype=np.int64)
+    components = Sample(scaled_components(sample), sample.weights)
+    return _kmeans(components, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
+
+
+def _kmeans(sample: Sample, model: KMeans) -> IntArray:
+    # What has been checked need not be checked again: on small data that costs as much as the clustering.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
 def scaled_components(sample: Sample) -> FloatArray:
@@ -234,3 +237,11 @@ def automatic_ridge(within: FloatArray, moments: Moments) -> FloatArray:
     whole = np.diag(moments.scatter) / moments.weight
     ridge = np.maximum(1e-9 * within, 1e-12 * whole)
     return np.where(ridge > 0, ridge, 1e-9)
+
+
+def make_ridge(reg_covar: float | str, covariances: FloatArray, moments: Moments) -> FloatArray:
+    """Ridge (D,) for covariances (D, D) or (C, D, D) to begin with: as given, or automatic."""
+    dim = covariances.shape[-1]
+    if isinstance(reg_covar, str):
+        return automatic_ridge(np.diag(covariances.reshape(-1, dim, dim).mean(axis=0)), moments)
+    return np.full(dim, float(reg_covar))

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from egmm._checks import FloatArray, check_integer
 from egmm._progress import Progress
@@ -18,6 +17,7 @@ from egmm.image.io import Image, read_images, read_mask
 from egmm.image.segmented import SegmentedImage, cluster_names
 from egmm.image.spatial import neighbourhood_of, pool_images
 from egmm.mixture import EGMM
+from egmm.rows.threads import one_blas_thread
 from egmm.selection import Candidate, Selection
 
 START_POWERS = (1.0, 0.5, 0.0)
@@ -145,7 +145,7 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
         for count in counts:
             try:
                 model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
-                criteria = {name: float(getattr(model, name)(data.rows, data.counts)) for name in _CRITERIA}
+                criteria = model.criteria(data.rows, data.counts)
                 candidates.append(Candidate(count, base.covariance, model, criteria))
             except ValueError as error:
                 if len(counts) == 1:
@@ -153,9 +153,6 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
                 candidates.append(Candidate(count, base.covariance, failure=str(error)))
             progress.update(len(candidates), f"{count} clusters")
     return Selection(candidates, "ebic", higher_is_better=True)
-
-
-_CRITERIA = ("ebic", "bic", "icl", "aic")
 
 
 def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
@@ -200,7 +197,7 @@ def _starting_means(data: Distinct, n_clusters: int, random_state: Any) -> list[
     scale = np.maximum(data.rows.std(axis=0), np.finfo(float).tiny)
     for power in START_POWERS:
         groups = KMeans(n_clusters, n_init=1, random_state=random_state)
-        with threadpool_limits(1):  # so few rows that threads only wait for each other
+        with one_blas_thread():  # so few rows that threads only wait for each other
             labels = groups.fit(data.rows / scale, sample_weight=data.counts**power).labels_
         weights = np.bincount(labels, weights=data.counts, minlength=n_clusters)
         sums = [np.bincount(labels, weights=data.counts * column, minlength=n_clusters) for column in data.rows.T]

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from egmm._checks import FloatArray, check_choice, check_same_length
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
+from egmm.rows.threads import one_blas_thread
 
 _TILE = 256
 """Side of the square of pairs held at once: its few arrays of half a megabyte stay in the cache."""
@@ -246,7 +246,7 @@ def _mean_distance(one: _Pairs, other: _Pairs, distance: Callable[..., FloatArra
     tiles = [slice(start, min(start + _TILE, n_rows)) for start in range(0, n_rows, _TILE)]
     total = 0.0
     # The products are too thin for several BLAS threads: on a busy machine these only wait for each other.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for at, rows in enumerate(tiles):
             for others in tiles[at:]:
                 pairs, their_pairs = one.block(rows, others), other.block(rows, others)

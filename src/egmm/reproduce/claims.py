@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm.metrics import friedman_critical_value, friedman_statistic
-from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, ONE_MODEL, PAPER_MODE
+from egmm.reproduce.algorithms import ALGORITHMS, ONE_MODEL, PAPER_MODE
 from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import A_FEW_ROWS, BRAINS, EBIC_COUNTS
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, peers_of, ranks_without_missing, scores
+from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, peers_of, ranks_without_missing, scores
 from egmm.reproduce.sheets import Sheet, Text, listed, seconds, summarise, verdict
 
 ENOUGH = 0.9
@@ -59,7 +59,7 @@ def _simulated(results: Results, dataset: str) -> list[Claim]:
     values = {count: paper.entry(dataset, str(count))[0] for count in EBIC_COUNTS}
     best = max(values, key=lambda count: values[count])
     claims = []
-    for way in (PAPER_MODE, DEFAULTS):
+    for way in WAYS:
         chosen = results.values("ebic", dataset, way, "chosen")
         found = f"in {chosen.count(best)} of {len(chosen)} draws"
         statement = f"{dataset}: {best} clusters are chosen in nine of ten draws or more ({_short(way)})"
@@ -120,7 +120,7 @@ def _agreement(results: Results, plan: Plan) -> list[Claim]:
 
 def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
     claims = []
-    for way in (PAPER_MODE, DEFAULTS):
+    for way in WAYS:
         parts, firsts = [], []
         for name, (experiment, measure) in GROUPS.items():
             if experiment != group:
@@ -147,7 +147,7 @@ def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
 def _closest(results: Results, plan: Plan) -> list[Claim]:
     """On how many data sets no algorithm's mean number of clusters is closer to the classes."""
     claims = []
-    for way in (PAPER_MODE, DEFAULTS):
+    for way in WAYS:
         wins = []
         for row in plan.datasets:
             target = datasets()[row].clusters

@@ -11,7 +11,7 @@ from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import BRAINS, EBIC_COUNTS, Cell
 from egmm.reproduce.paper import printed
 from egmm.reproduce.plan import SIMULATED, Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, clusters_sheet, peers_of, ranks_sheet, score_sheet
+from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, clusters_sheet, peers_of, ranks_sheet, score_sheet
 from egmm.reproduce.sheets import Number, Sheet, Text, seconds, summarise, with_spread
 
 EVIDENTIAL = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.is_evidential)
@@ -46,7 +46,7 @@ def ebic_sheet(results: Results, plan: Plan) -> Sheet:
         values = [paper.entry(row, str(count))[0] for count in EBIC_COUNTS]
         best = EBIC_COUNTS[int(np.argmax(values))]
         sheet.lines.append([Text(row), Text("paper"), *(Text(f"{value:.1f}") for value in values), Text(str(best))])
-        for column in (PAPER_MODE, DEFAULTS):
+        for column in WAYS:
             line = [Text(""), Text(column.removeprefix("EGMM, "))]
             for count, value in zip(EBIC_COUNTS, values, strict=True):
                 runs = results.values("ebic", row, column, str(count))
@@ -201,8 +201,6 @@ class Table:
     algorithms: tuple[str, ...]
     make: Callable[[Results, Plan], Sheet]
 
-
-WAYS = (PAPER_MODE, DEFAULTS)
 
 TABLES: Mapping[str, Table] = {
     "ebic": Table(("ebic",), WAYS, ebic_sheet),
