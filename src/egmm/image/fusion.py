@@ -8,7 +8,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray, check_choice, check_real
 from egmm._progress import Progress
-from egmm.belief import CredalPartition, FocalSets, combine_masses, discount
+from egmm.belief import CredalPartition, FocalSets, combine_masses, discount, normalise
 from egmm.belief.masses import Masses, embed, joint_family, transport
 from egmm.belief.rules import ON_CONFLICT, RULES
 from egmm.image.features import merge_equal
@@ -263,31 +263,15 @@ def _combine(sources: list[Masses], rule: str, on_conflict: str) -> tuple[FloatA
     degree = joint[:, 0].copy() if family.has_empty else np.zeros(len(joint))
     if rule == "conjunctive":
         return joint, family, degree
-    if rule == "dempster" and on_conflict != "raise":
-        mass, focal = _normalised(joint, family, on_conflict)
+    if rule == "dempster":
+        # From the conjunctive masses, which the conflict was read from.
+        mass, focal = normalise(joint, family, on_conflict=on_conflict)
         return mass, focal, degree
     if rule == "cautious":
         full = FocalSets.full(family.n_clusters)
         sources = [(embed(mass, focal, full), full) for mass, focal in sources]
     mass, focal = combine_masses(*sources, rule=rule, on_conflict=on_conflict)
     return mass, focal, degree
-
-
-def _normalised(joint: FloatArray, family: FocalSets, on_conflict: str) -> Masses:
-    """Dempster's rule from the conjunctive masses, which the conflict was read from."""
-    if not family.has_empty:
-        return joint, family
-    focal = family.without_empty()
-    mass = joint[:, 1:]
-    totals = mass.sum(axis=1, keepdims=True)
-    lost = totals[:, 0] <= 0
-    if not lost.any():
-        return mass / totals, focal
-    target = FocalSets([0 if on_conflict == "empty" else family.frame_mask], family.n_clusters)
-    kept = joint_family(focal, target)
-    out = embed(mass / np.where(totals > 0, totals, 1.0), focal, kept)
-    out[lost, kept.columns_of(target.masks)[0]] = 1.0
-    return out, kept
 
 
 def _stack(blocks: list[Masses], n_rows: int) -> CredalPartition:
