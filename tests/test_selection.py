@@ -6,10 +6,10 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
-from egmm.selection import Candidate, Selection, _engine
+from egmm.selection import _engine
 
 mpl.use("Agg")
 
@@ -112,35 +112,20 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     assert selection.n_clusters == 1
 
 
-def candidate(covariance: str, ebic: float, certainty: float, n_clusters: int = 2, n_rows: int = 100) -> Candidate:
-    """A fit of ten parameters with these values."""
-    model = EGMM(n_clusters)
-    model.focal_sets_ = FocalSets.simple(n_clusters)
-    is_meta = model.focal_sets_.shares.max(axis=1) < 1
-    model.weights_ = np.where(is_meta, 1 - certainty, certainty / n_clusters)
-    model.ebic_, model.n_parameters_ = ebic, 10
-    model.log_likelihood_ = ebic + 5 * np.log(n_rows)
-    return Candidate(n_clusters, covariance, model, {"ebic": ebic, "bic": -2 * ebic})
+def test_the_table_tells_the_weight_of_single_clusters(blobs) -> None:
+    selection = select_model(blobs, [2], focal_sets=[[0], [1], [0, 1]], random_state=0)
+    assert selection.table()[0]["single_weight"] == pytest.approx(selection.best.weights_[:2].sum())
+    frame = select_model(blobs, [2], covariance=["EII", "EEE"], focal_sets=[[0, 1]], random_state=0)
+    assert {row["single_weight"] for row in frame.table()} == {0.0}
+    fuzzy = select_model(blobs, [2], estimator=FCM(), random_state=0)
+    assert fuzzy.table()[0]["single_weight"] == 1.0
 
 
-@pytest.mark.parametrize(("criterion", "higher"), [("ebic", True), ("bic", False)])
-def test_weight_of_meta_clusters_has_its_price(criterion, higher) -> None:
-    # 100 log(0.8) = -22.3: a fifth of the weight on meta-clusters must be worth that.
-    for gain, chosen in [(22.0, "EEE"), (22.6, "VVV")]:
-        fits = [candidate("VVV", -500 + gain, 0.8), candidate("EEE", -500, 1.0)]
-        assert [fit.certainty for fit in fits] == [pytest.approx(0.8), 1.0]
-        assert Selection(fits, criterion, higher).covariance == chosen
-    # It is the price of a model, not of a number of clusters.
-    fits = [candidate("EEE", -499, 0.8, n_clusters=3), candidate("EEE", -500, 1.0)]
-    assert Selection(fits, criterion, higher).n_clusters == 3
-
-
-def test_sets_without_single_clusters_are_compared_by_the_criterion(blobs) -> None:
-    frame = [[0, 1]]
-    selection = select_model(blobs, [2], covariance=["EII", "EEE"], focal_sets=frame, random_state=0)
-    values = {row["covariance"]: row["ebic"] for row in selection.table()}
-    assert {row["certainty"] for row in selection.table()} == {0.0}
-    assert selection.covariance == max(values, key=values.get)
+def test_certainty_is_asked_for_where_covariances_are_compared(blobs) -> None:
+    both = ["EII", "EEE"]
+    assert select_model(blobs, [3], covariance=both, random_state=0).best.certainty == 0.3
+    assert select_model(blobs, [3], covariance=both, random_state=0, certainty=0.0).best.certainty == 0.0
+    assert select_model(blobs, [3], random_state=0).best.certainty == 0.0
 
 
 def test_the_start_is_the_classical_mixture_unless_one_is_given(blobs) -> None:

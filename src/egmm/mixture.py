@@ -63,9 +63,10 @@ class EGMM(ClusterMixin, FittedMixture):
         and 'spherical' (VII); for a single feature also 'E' and 'V'. 'EEE' is the paper's. A meta-cluster's precision
         and natural mean are the averages of its members'.
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
-        Start: k-means; random rows as means; the classical mixture, fitted first from k-means on scaled principal
-        components, where meta-clusters enter with one percent of the weight; an array (n_samples,) of labels 0 to C-1;
-        or an array (n_clusters, n_features) of means. A given start is used once, whatever `n_init`.
+        Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
+        principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
+        (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
+        whatever `n_init`.
     n_init : int, default=1
         Number of named starts. The best likelihood among those that do not degenerate is kept.
     tol : float, default=1e-6
@@ -79,6 +80,10 @@ class EGMM(ClusterMixin, FittedMixture):
     prior : {None, 'default'} or mapping, default=None
         Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
         Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
+    certainty : float, default=0.0
+        Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
+        clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
+        Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
     accelerate : bool, default=True
         Whether quasi-Newton steps take over where EM crawls. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
@@ -161,6 +166,7 @@ class EGMM(ClusterMixin, FittedMixture):
         max_iter: int = 1000,
         reg_covar: float | Literal["auto"] = "auto",
         prior: str | Mapping[str, Any] | None = None,
+        certainty: float = 0.0,
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -178,6 +184,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.max_iter = max_iter
         self.reg_covar = reg_covar
         self.prior = prior
+        self.certainty = certainty
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -291,6 +298,7 @@ class EGMM(ClusterMixin, FittedMixture):
         check_integer("n_init", self.n_init, 1)
         check_real("tol", self.tol, 0.0)
         check_integer("max_iter", self.max_iter, 1)
+        check_real("certainty", self.certainty, 0.0)
         check_choice("engine", self.engine, ENGINES)
         if self.n_jobs is not None:
             check_integer("n_jobs", self.n_jobs, 1)
@@ -304,6 +312,7 @@ class EGMM(ClusterMixin, FittedMixture):
         return Options(
             covariance=covariance,
             prior=make_prior(self.prior, total, self.n_clusters, covariance),
+            certainty=self.certainty,
             init=self._start(rows, total, covariance),
             n_init=self.n_init,
             tol=self.tol,

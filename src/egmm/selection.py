@@ -20,7 +20,6 @@ from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import all_models
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
-from egmm.em.statistics import TINY
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows import ReadError, is_remote
@@ -28,6 +27,9 @@ from egmm.rows.threads import available_cores
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
+
+CERTAINTY = 0.3
+"""Prior weight on single clusters where covariance models are compared; decided on simulated data."""
 
 INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
     FCM: ("mpc", True, attrgetter("mpc_")),
@@ -55,7 +57,7 @@ class Candidate:
         return bool(getattr(self.model, "degenerate_", False))
 
     @property
-    def certainty(self) -> float:
+    def single_weight(self) -> float:
         """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
         if not isinstance(self.model, EGMM):
             return 1.0
@@ -111,7 +113,7 @@ class Selection:
                 **(candidate.criteria or {self.criterion: float("nan")}),
                 "converged": bool(getattr(candidate.model, "converged_", False)),
                 "degenerate": candidate.is_degenerate,
-                "certainty": candidate.certainty,
+                "single_weight": candidate.single_weight,
                 "seconds": candidate.seconds,
                 "failure": candidate.failure,
             }
@@ -197,15 +199,14 @@ def select_model(
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
-        Further parameters of the estimator. For `EGMM`, `init` is "mixture" where it is not given.
+        Further parameters of the estimator. Where they are not given, `EGMM` has ``init="mixture"`` and, if several
+        covariance models are compared, ``certainty=0.3``: else meta-clusters often do the work of a richer covariance.
 
     Returns
     -------
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason; degenerate fits are chosen only where there is no other. Models of equal
-        numbers of clusters are compared by the criterion with N log(share of the weight on single clusters) added to
-        EBIC, or twice that taken from the others: else meta-clusters often stand for what should be a cluster.
+        fails is recorded with its reason; degenerate fits are chosen only where there is no other.
 
     Examples
     --------
@@ -221,7 +222,8 @@ def select_model(
     higher_is_better = CRITERIA[criterion]
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
-        base, models = EGMM(**{"init": "mixture", **parameters}), _models(covariance, X)
+        models = _models(covariance, X)
+        base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         criterion, higher_is_better, _ = _index(estimator)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
@@ -305,26 +307,7 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
     sign = 1.0 if higher_is_better else -1.0
-
-    def rank(candidate: Candidate, toll: float = 0.0) -> tuple[bool, float]:
-        return not candidate.is_degenerate, sign * candidate.value(criterion) - toll
-
-    # The toll tells models of one number of clusters apart; how many clusters there are is the criterion's to say.
-    firsts: dict[int, Candidate] = {}
-    for candidate in sorted(fitted, key=lambda each: rank(each, _toll(each, criterion)), reverse=True):
-        firsts.setdefault(candidate.n_clusters, candidate)
-    return max(firsts.values(), key=rank)
-
-
-def _toll(candidate: Candidate, criterion: str) -> float:
-    """Price of N rows at the certainty's log, so that meta-clusters do not do the work of a covariance or a cluster."""
-    model = candidate.model
-    if not isinstance(model, EGMM):
-        return 0.0
-    # EBIC's penalty tells the rows' weight, which a fitted model does not keep.
-    n_rows = np.exp(2 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_)
-    scale = 1.0 if criterion == "ebic" else 2.0
-    return float(-scale * n_rows * np.log(max(candidate.certainty, TINY)))
+    return max(fitted, key=lambda candidate: (not candidate.is_degenerate, sign * candidate.value(criterion)))
 
 
 def _short(value: float) -> str:

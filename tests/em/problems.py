@@ -12,13 +12,13 @@ from egmm.rows.array import ArrayRows
 
 
 def problem_of(
-    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None
+    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None, certainty=0.0
 ) -> Problem:
     """One fit's problem, single-threaded."""
     rows = ArrayRows(X, weight, n_jobs=1)
     total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters).shares
     hyper = make_prior(prior, total, n_clusters, covariance)
-    return Problem(rows, total, shares, covariance, np.full(X.shape[1], ridge), engine, hyper)
+    return Problem(rows, total, shares, covariance, np.full(X.shape[1], ridge), engine, hyper, certainty)
 
 
 def start_of(problem: Problem, labels) -> Parameters:

@@ -72,6 +72,17 @@ def test_the_gradient_is_that_of_the_objective(rng, data, covariance, family, pr
     np.testing.assert_allclose(got, slopes, rtol=1e-5, atol=1e-6 * np.abs(slopes).max())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gradient_knows_the_prior_of_the_weights(rng, data, family) -> None:
+    weight = rng.random(210) + 0.5
+    problem, coordinates, point, _ = coordinates_at(data, "VVI", family=family, weight=weight, certainty=0.7)
+    vector = coordinates.vector(point) * 1.3  # Roots of weights need not have length one.
+    vector = vector + 0.05 * rng.normal(size=vector.shape)
+    got = coordinates.gradient(vector, problem.evaluate(coordinates.params(vector)))
+    slopes = central_differences(lambda v: problem.evaluate(coordinates.params(v)).objective, vector)
+    np.testing.assert_allclose(got, slopes, rtol=1e-5, atol=1e-6 * np.abs(slopes).max())
+
+
 @pytest.mark.parametrize("covariance", MODELS)
 def test_the_gradient_knows_weights_and_a_ridge(rng, data, covariance) -> None:
     weight = rng.random(210) + 0.5

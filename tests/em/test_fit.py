@@ -162,7 +162,7 @@ def test_the_likeliest_of_sound_fits_is_kept(rng, monkeypatch) -> None:
 def classical(monkeypatch, rows):
     """Let the start 'mixture' have these labels."""
     order = np.lexsort(rows.X.T[::-1])
-    monkeypatch.setattr(fit, "component_labels", lambda *_: GOOD[order])
+    monkeypatch.setattr(fit, "component_labels", lambda *_: [GOOD[order]])
 
 
 @pytest.mark.parametrize("covariance", ["EEE", "VVI", "VVV"])

@@ -189,7 +189,11 @@ def test_an_empty_group_is_named(groups) -> None:
         parameters_of(X, np.where(labels == 1, 0, labels))
 
 
-@pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels, start.component_labels])
+def by_half_scaled_components(sample: Sample, n_clusters: int, random: np.random.RandomState):
+    return start.component_labels(sample, n_clusters, random)[0]
+
+
+@pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels, by_half_scaled_components])
 def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) -> None:
     sample = sample_of(rng.normal(size=(80, 2)), rng.random(80) + 0.1)
     one, again, other = (label(sample, 5, np.random.RandomState(seed)) for seed in (0, 0, 1))
@@ -209,22 +213,38 @@ def test_random_means_are_drawn_by_weight(rng) -> None:
 # The classical mixture first -------------------------------------------------------------------------------------
 
 
-def test_scaled_components_have_the_deviations_of_components_as_variances(rng) -> None:
+def test_components_are_uncorrelated_and_blind_to_units(rng) -> None:
     X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 100
     weights = rng.random(200)
-    got = start.scaled_components(Sample(X, weights))
+    got, deviations = start.principal_components(Sample(X, weights))
     covariance = np.cov(X.T, aweights=weights)
     spreads = np.sqrt(np.diag(covariance))
-    deviations = np.sqrt(np.linalg.eigvalsh(covariance / np.outer(spreads, spreads)))[::-1]
-    np.testing.assert_allclose(np.cov(got.T, aweights=weights, ddof=0), np.diag(deviations), atol=1e-12)
-    other = start.scaled_components(Sample(X * [1e-6, 1, 10, 1e9] - 7, weights))
+    variances = np.linalg.eigvalsh(covariance / np.outer(spreads, spreads))[::-1]
+    np.testing.assert_allclose(deviations**2, variances, rtol=1e-10)
+    np.testing.assert_allclose(np.cov(got.T, aweights=weights, ddof=0), np.diag(variances), atol=1e-12)
+    other, _ = start.principal_components(Sample(X * [1e-6, 1, 10, 1e9] - 7, weights))
     np.testing.assert_allclose(np.abs(other), np.abs(got), rtol=1e-5, atol=1e-7)
 
 
 def test_components_without_spread_are_left_out(rng) -> None:
     X = rng.normal(size=(50, 2))
     X = np.column_stack([X, X.sum(axis=1), np.full(50, 3.0)])
-    assert start.scaled_components(Sample(X, np.ones(50))).shape == (50, 2)
+    assert start.principal_components(Sample(X, np.ones(50)))[0].shape == (50, 2)
+
+
+def test_components_are_clustered_in_three_scalings(rng) -> None:
+    # Three copies of a feature in two wide groups, and one of two groups no wider apart: standardised, the copies
+    # decide; whitened, either may.
+    copied = rng.normal(size=400) * 0.3 + np.repeat([-1, 1], 200)
+    alone = rng.normal(size=400) * 0.1 + np.tile([-1, 1], 200)
+    X = np.column_stack([copied[:, None] + 0.01 * rng.normal(size=(400, 3)), alone])
+    random = np.random.RandomState(0)
+    found = start.component_labels(Sample(X, np.ones(400)), 2, random)
+    agreements = [max(share, 1 - share) for share in (np.mean(labels == (copied > 0)) for labels in found)]
+    assert max(agreements) > 0.99
+    assert min(agreements) < 0.9
+    two_groups = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(30, 1, (50, 2))])
+    assert len(start.component_labels(Sample(two_groups, np.ones(100)), 2, random)) == 1
 
 
 def test_weights_of_sets_follow_a_classical_mixture() -> None:

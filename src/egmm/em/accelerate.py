@@ -19,6 +19,7 @@ from egmm._checks import FloatArray
 from egmm.em.covariance import SHARED
 from egmm.em.parameters import Parameters
 from egmm.em.precisions import precision_coordinates
+from egmm.em.prior import certainty_counts
 from egmm.em.problem import Point, Problem
 from egmm.em.slopes import MeansInformation, covariance_counts, slopes
 
@@ -60,8 +61,10 @@ class Coordinates:
         norm = np.sqrt(roots @ roots)
         unit = roots / norm
         # A set at weight zero stays there: its slope is zero, whatever the round-off in its count.
-        ratio = np.divide(point.statistics.set_counts, unit, out=np.zeros_like(unit), where=unit != 0)
-        weights = (2.0 / norm) * (ratio - self.problem.moments.weight * unit)
+        known = self.problem.certainty * self.problem.moments.weight
+        counts = point.statistics.set_counts + certainty_counts(unit**2, self.problem.shares, known)
+        ratio = np.divide(counts, unit, out=np.zeros_like(unit), where=unit != 0)
+        weights = (2.0 / norm) * (ratio - (self.problem.moments.weight + known) * unit)
         means, precisions = slopes(self.problem, point)
         own = self._precisions.gradient(entries, precisions)
         return np.concatenate([weights, (means * self._scales).ravel(), own])
@@ -70,7 +73,8 @@ class Coordinates:
         """Complete-data information at `vector`, whose inverse makes a gradient EM's step, to first order."""
         own = self._precisions.information(self._split(vector)[2], covariance_counts(self.problem, point))
         means = MeansInformation(self.problem, point)
-        return Information(4 * self.problem.moments.weight, means, self._scales, own)
+        n_rows = (1 + self.problem.certainty) * self.problem.moments.weight
+        return Information(4 * n_rows, means, self._scales, own)
 
     def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         first, second = self._cuts

@@ -75,6 +75,7 @@ class Options:
     verbose: bool
     random: np.random.RandomState
     prior: Prior | None = None
+    certainty: float = 0.0
     checkpoint: Path | None = None
     seed: Any = None
     """What `random` began with, where that is a number."""
@@ -195,20 +196,31 @@ class _Fitting:
         return ridge, start_parameters(start, *args)
 
     def _classical(self, start: Classical) -> Parameters:
-        """Fit the mixture of single clusters to the sample; the other focal sets enter with little weight."""
+        """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight."""
         tol = max(self.options.tol, CLASSICAL_TOL)
-        options = replace(self.options, init=start.labels, tol=tol, checkpoint=None, verbose=False)
+        options = replace(self.options, tol=tol, checkpoint=None, verbose=False)
+        best: Fit | None = None
+        failure: NotPositiveDefiniteError | None = None
         with ArrayRows(*start.sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
-        if fit.interrupted:
-            raise KeyboardInterrupt
-        params = fit.ascent.point.params
+            for labels in start.labels:
+                try:
+                    fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), replace(options, init=labels))
+                except NotPositiveDefiniteError as error:
+                    failure = error
+                    continue
+                if fit.interrupted:
+                    raise KeyboardInterrupt
+                best = _better(best, fit)
+        if best is None:
+            raise failure or ValueError("no start was tried")
+        params = best.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares))
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
-        return Problem(self.rows, self.moments, self.shares, options.covariance, ridge, self.engine, options.prior)
+        args = (self.rows, self.moments, self.shares, options.covariance, ridge, self.engine)
+        return Problem(*args, options.prior, options.certainty)
 
     def _after_step(self, number: int, report: Callable[[Ascent], None], ascent: Ascent) -> None:
         report(ascent)
@@ -242,13 +254,12 @@ def start_points(
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
             )
-        label = {"kmeans": kmeans_labels, "random": random_labels, "mixture": component_labels}[options.init]
         for _ in range(options.n_init):
-            labels = label(sample, n_clusters, options.random)
             if options.init == "mixture":
-                yield Classical(sample, labels)
-            else:
-                yield Groups(group_statistics(*sample, labels, centre, n_clusters))
+                yield Classical(sample, component_labels(sample, n_clusters, options.random))
+                continue
+            label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
+            yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
     elif options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
         yield Groups(rows.reduce(group, options.init))
@@ -292,10 +303,10 @@ def _better(best: Fit | None, fit: Fit) -> Fit:
 def _checkpoint(moments: Moments, shares: FloatArray, options: Options, engine: str) -> Checkpoint | None:
     if options.checkpoint is None:
         return None
-    prior = () if options.prior is None else tuple(options.prior)
+    priors = (options.certainty, *(() if options.prior is None else options.prior))
     settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.seed)
     start = options.init if isinstance(options.init, Parameters) else (options.init,)
-    return Checkpoint(options.checkpoint, [*moments, shares, engine, *settings, *start, *prior])
+    return Checkpoint(options.checkpoint, [*moments, shares, engine, *settings, *start, *priors])
 
 
 def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:

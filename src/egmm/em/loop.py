@@ -9,6 +9,7 @@ import numpy as np
 
 from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.prior import set_weights
 from egmm.em.problem import Point, Problem
 
 TRAIL = 8
@@ -38,8 +39,8 @@ class Ascent:
     """EM from one start: where it is, how it came there, whether it has arrived.
 
     Plain EM stops when the log-likelihood's last gain is below `tol` (on the total), as the authors' code does; with a
-    ridge it may even fall, which stops it too. Accelerated EM stops when the objective's gain that is still to come is
-    predicted to be below `tol`.
+    ridge it may even fall, which stops it too. With a prior it is the posterior's gain. Accelerated EM stops when
+    the objective's gain that is still to come is predicted to be below `tol`.
     """
 
     problem: Problem
@@ -77,7 +78,7 @@ class Ascent:
         self.n_passes += 1
         self._arrive(self.problem.evaluate(self.problem.m_step(before)))
         if not self.accelerate:
-            self.converged = self.point.log_likelihood - before.log_likelihood < self.tol
+            self.converged = self._plain_gain(before) < self.tol
             return
         gains = [self.problem.gain(*points) for points in pairwise(self.trail[-5:])]
         left, rate = _aitken(gains)
@@ -92,6 +93,11 @@ class Ascent:
         crawls = gains[-1] < slow * self.problem.moments.weight and left * rate**PATIENCE > self.tol
         if crawls and len(self.trail) > TRAIL:
             self.newton = QuasiNewton.from_trail(self.problem, self.trail[-SEEN:])
+
+    def _plain_gain(self, before: Point) -> float:
+        if self.problem.has_prior:
+            return self.problem.gain(before, self.point)
+        return self.point.log_likelihood - before.log_likelihood
 
     def _newton_step(self, newton: QuasiNewton) -> None:
         step, slope = newton.propose()
@@ -117,7 +123,8 @@ class Ascent:
         """Stop, unless focal sets that have all but died out would grow again: that is a saddle, not a maximum."""
         params, weight = self.point.params, self.problem.moments.weight
         expected = weight * params.weights
-        growing = (expected < REVIVED) & (self.point.statistics.set_counts > (1 + GROWTH) * expected)
+        next_weights = set_weights(self.point.statistics.set_counts, self.problem.shares, self.problem.certainty)
+        growing = (expected < REVIVED) & (weight * next_weights > (1 + GROWTH) * expected)
         if growing.any():
             weights = np.where(growing, REVIVED / weight, params.weights)
             point = self._try(partial(params._replace, weights=weights / weights.sum()))

@@ -8,7 +8,7 @@ from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import SHARED
 from egmm.em.natural import Expected, raise_q, scatters_about, warn_no_mass
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite
-from egmm.em.prior import Prior, prior_terms
+from egmm.em.prior import Prior, prior_terms, set_weights
 from egmm.em.statistics import TINY, Moments, Statistics
 
 EMPTY = 1e-14
@@ -26,8 +26,9 @@ def m_step(
     covariance: str,
     ridge: FloatArray,
     prior: Prior | None = None,
+    certainty: float = 0.0,
 ) -> Parameters:
-    """Parameters that raise the expected complete log-likelihood, plus the log prior if there is one.
+    """Parameters that raise the expected complete log-likelihood, plus the log priors if there are any.
 
     Its maximum for a shared covariance, and for singletons where the model has a closed form; otherwise a step from
     `params`, which must belong to the model. `ridge` (D,) enters the scatter of every cluster as r_k diag(ridge); for a
@@ -39,7 +40,7 @@ def m_step(
         Where a cluster has too few rows for its covariance; the message names it.
     """
     counts = np.maximum(statistics.set_counts, 0.0)
-    weights = counts / counts.sum()
+    weights = set_weights(counts, shares, certainty)
     if covariance in SHARED:
         means, covariances = _shared(statistics, moments, shares, params, covariance, prior)
         return Parameters(weights, means, covariances + np.diag(ridge))

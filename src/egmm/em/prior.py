@@ -1,4 +1,6 @@
-r"""The conjugate prior of Fraley and Raftery (2007): a small fraction of one row's worth of information.
+r"""Priors: of means and covariances Fraley and Raftery's, and of the weights one that favours single clusters.
+
+The conjugate prior of Fraley and Raftery (2007) is a small fraction of one row's worth of information.
 
 Given its covariance, a cluster's mean is normal about :math:`\mu_0` with covariance :math:`\Sigma_k / \kappa`. A full
 covariance is inverse Wishart with :math:`\nu` degrees of freedom and scale :math:`\Lambda`; on diagonal models each
@@ -10,6 +12,9 @@ a constant the logarithm is then, for every model,
           - \tfrac{\kappa}{2} (\mu_k - \mu_0)^\top P_k (\mu_k - \mu_0)
 
 so that it acts in the M-step as rows do: :math:`c` is added to counts, :math:`L` to scatters.
+
+The weights' prior is :math:`\lambda N \log \sum_{|A_j| = 1} \pi_j`, as if for every row :math:`\lambda` more had been
+seen of which is known that they belong to a single cluster, but not to which.
 """
 
 from collections.abc import Mapping
@@ -20,7 +25,7 @@ import numpy as np
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.parameters import Parameters, precision_factors
-from egmm.em.statistics import Moments
+from egmm.em.statistics import TINY, Moments
 
 
 class Prior(NamedTuple):
@@ -136,3 +141,36 @@ def log_prior(params: Parameters, prior: Prior | None, covariance: str) -> float
     offsets = np.einsum("kd,kde->ke", params.means - prior.mean, factors)
     traces = np.einsum("kde,df,kfe->k", factors, terms.scatter, factors)
     return float((terms.log_det_count * log_roots - 0.5 * traces).sum() - 0.5 * prior.kappa * (offsets**2).sum())
+
+
+# Weights -----------------------------------------------------------------------------------------------------
+
+
+def set_weights(counts: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:
+    r"""Weights that maximise :math:`\sum_j n_j \log \pi_j` plus their log prior.
+
+    Examples
+    --------
+    >>> set_weights(np.array([6.0, 2.0, 2.0]), np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 1.0)
+    array([0.675, 0.225, 0.1  ])
+    """
+    weights = np.asarray(counts / counts.sum())
+    if certainty == 0:
+        return weights
+    is_single = shares.max(axis=1) == 1.0
+    on_single = weights[is_single].sum()
+    if on_single == 0:
+        return weights
+    return np.asarray(weights * np.where(is_single, 1 + certainty / on_single, 1.0) / (1 + certainty))
+
+
+def log_certainty(weights: FloatArray, shares: FloatArray) -> float:
+    """Logarithm of the weight on single clusters; zero where no focal set is one."""
+    is_single = shares.max(axis=1) == 1.0
+    return float(np.log(weights[is_single].sum())) if is_single.any() else 0.0
+
+
+def certainty_counts(weights: FloatArray, shares: FloatArray, n_rows: float) -> FloatArray:
+    """Rows known to be in a single cluster, shared out by the weights: the gradient's part of the weights' prior."""
+    single = np.where(shares.max(axis=1) == 1.0, weights, 0.0)
+    return np.asarray(n_rows * single / max(single.sum(), TINY))

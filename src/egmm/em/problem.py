@@ -10,7 +10,7 @@ from egmm.em import estep, estep_numba
 from egmm.em.covariance import SHARED, is_diagonal, scatter_kind
 from egmm.em.mstep import m_step
 from egmm.em.parameters import Components, Parameters, components
-from egmm.em.prior import Prior, log_prior
+from egmm.em.prior import Prior, log_certainty, log_prior
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import RowSource
 
@@ -24,7 +24,7 @@ class Point(NamedTuple):
     log_likelihood: float
     """Total log-likelihood of the rows."""
     objective: float
-    """What EM raises: the log-likelihood minus the ridge's penalty plus the log prior."""
+    """What EM raises: the log-likelihood minus the ridge's penalty plus the log priors."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,17 @@ class Problem:
     ridge: FloatArray
     engine: str
     prior: Prior | None = None
+    certainty: float = 0.0
 
     @property
     def has_exact_m_step(self) -> bool:
         """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
         return self.covariance in SHARED or bool((self.shares.max(axis=1) == 1).all())
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether what EM raises is more than the likelihood and the ridge's penalty."""
+        return self.prior is not None or self.certainty > 0
 
     def evaluate(self, params: Parameters) -> Point:
         """One pass over the rows: the E-step, its sums and the log-likelihood."""
@@ -52,6 +58,8 @@ class Problem:
         statistics = self.rows.reduce(function)
         value = estep.log_likelihood(statistics, model, self.moments)
         objective = value - self._penalty(model.factors) + log_prior(params, self.prior, self.covariance)
+        if self.certainty:
+            objective += self.certainty * self.moments.weight * log_certainty(params.weights, self.shares)
         return Point(params, model, statistics, value, objective)
 
     def components(self, params: Parameters) -> Components:
@@ -61,7 +69,14 @@ class Problem:
     def m_step(self, point: Point) -> Parameters:
         """Return the parameters the M-step makes of a pass."""
         return m_step(
-            point.statistics, self.moments, self.shares, point.params, self.covariance, self.ridge, self.prior
+            point.statistics,
+            self.moments,
+            self.shares,
+            point.params,
+            self.covariance,
+            self.ridge,
+            self.prior,
+            self.certainty,
         )
 
     def gain(self, before: Point, after: Point) -> float:

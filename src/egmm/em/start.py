@@ -1,6 +1,7 @@
 """Where EM starts: labels from k-means, at random or given, or given means."""
 
 from functools import partial
+from hashlib import sha256
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -26,11 +27,20 @@ SAMPLE_ROWS = 20_000
 COMPONENT_RUNS = 10
 """Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
 
+SCALINGS = (0.5, 0.0, 1.0)
+"""Powers of their deviation that components are divided by before k-means."""
+
 ROUND_OFF = 1e-13
 """Deviation of a feature, as part of its largest value, below which it is constant."""
 
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
+
+
+LABELS_KEPT = 16
+"""Labellings remembered: a search over covariance models asks for the same ones fourteen times."""
+
+_last_labels: "dict[tuple[bytes, int, int], list[IntArray]]" = {}
 
 
 class Sample(NamedTuple):
@@ -104,10 +114,36 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
     return _kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random))
 
 
-def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
-    """Cluster the sample by k-means on its scaled principal components, the best of ten runs."""
-    components = Sample(scaled_components(sample), sample.weights)
-    return _kmeans(components, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
+def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> list[IntArray]:
+    """Cluster the sample by k-means on its principal components in three scalings, each the best of ten runs.
+
+    Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
+    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once.
+    """
+    seed = int(random.randint(2**31))
+    asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed)
+    if asked not in _last_labels:
+        if len(_last_labels) == LABELS_KEPT:
+            del _last_labels[next(iter(_last_labels))]
+        _last_labels[asked] = _component_labels(sample, n_clusters, seed)
+    return _last_labels[asked]
+
+
+def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
+    components, deviations = principal_components(sample)
+    random = np.random.RandomState(seed)
+    found: dict[bytes, IntArray] = {}
+    for power in SCALINGS:
+        scaled = Sample(components / deviations**power, sample.weights)
+        labels = _kmeans(scaled, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
+        found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
+    return list(found.values())
+
+
+def _in_order_of_appearance(labels: IntArray) -> IntArray:
+    """Count clusters in the order in which rows name them."""
+    firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+    return np.asarray(np.argsort(np.argsort(firsts))[inverse])
 
 
 def _kmeans(sample: Sample, model: KMeans) -> IntArray:
@@ -116,12 +152,8 @@ def _kmeans(sample: Sample, model: KMeans) -> IntArray:
         return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
 
 
-def scaled_components(sample: Sample) -> FloatArray:
-    """Principal components of the standardised rows, each divided by the root of its standard deviation.
-
-    Half-way between standardised features, where a group of correlated ones counts many times, and uncorrelated ones,
-    where noise counts as much as what separates clusters. Units do not matter.
-    """
+def principal_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
+    """Principal components of the standardised rows, and their standard deviations. Units do not matter."""
     rows, weights = sample
     share = weights / weights.sum()
     offsets = rows - share @ rows
@@ -129,7 +161,7 @@ def scaled_components(sample: Sample) -> FloatArray:
     offsets /= np.where(deviations > ROUND_OFF * np.abs(rows).max(axis=0), deviations, np.inf)
     _, spreads, axes = np.linalg.svd(np.sqrt(share)[:, None] * offsets, full_matrices=False)
     kept = spreads > 1e-6 * max(spreads[0], TINY)
-    return np.asarray(offsets @ (axes[kept].T / np.sqrt(spreads[kept])))
+    return np.asarray(offsets @ axes[kept].T), np.asarray(spreads[kept])
 
 
 def random_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
@@ -188,10 +220,10 @@ class Groups(NamedTuple):
 
 
 class Classical(NamedTuple):
-    """Labels of a sample, from which to fit the classical mixture before the focal sets enter."""
+    """Ways to label a sample, from which to fit the classical mixture before the focal sets enter."""
 
     sample: Sample
-    labels: IntArray
+    labels: list[IntArray]
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:

@@ -226,9 +226,7 @@ def _open_dataset(files: Sequence[Path], numbers: Sequence[str] = ()) -> Any:
         options = import_optional("pyarrow.csv", "Files", "arrow").ConvertOptions
         kind = dataset.CsvFileFormat(convert_options=options(column_types=dict.fromkeys(numbers, pa.float64())))
     elif name == "parquet":
-        reads = dataset.ParquetFragmentScanOptions(
-            pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER_BYTES
-        )
+        reads = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER_BYTES)
         kind = dataset.ParquetFileFormat(default_fragment_scan_options=reads)
     try:
         opened = dataset.dataset([str(file) for file in files], format=kind)

@@ -1,0 +1,84 @@
+"""The prior of the weights that favours single clusters."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from egmm import EGMM, FocalSets
+from egmm.em.loop import Ascent
+from egmm.em.prior import log_certainty, set_weights
+from em.problems import after_em, problem_of, start_of
+
+BETWEEN = FocalSets.pairs(3).shares
+
+
+@pytest.fixture
+def data(rng):
+    X = np.concatenate([rng.normal(mean, 1, (80, 2)) for mean in ([0, 0], [3, 0], [1, 3])])
+    return X, np.repeat([0, 1, 2], 80)
+
+
+@pytest.mark.parametrize("certainty", [0.0, 0.3, 5.0])
+def test_weights_maximise_counts_and_prior(rng, certainty) -> None:
+    counts = rng.uniform(1, 50, size=len(BETWEEN))
+    is_single = (BETWEEN > 0).sum(axis=1) == 1
+
+    def loss(logits):
+        weights = np.exp(logits - np.logaddexp.reduce(logits))
+        return -(counts @ np.log(weights)) - certainty * counts.sum() * np.log(weights[is_single].sum())
+
+    found = minimize(loss, np.zeros(len(counts)), tol=1e-12).x
+    best = np.exp(found - np.logaddexp.reduce(found))
+    np.testing.assert_allclose(set_weights(counts, BETWEEN, certainty), best, atol=1e-5)
+
+
+@pytest.mark.parametrize("shares", [np.eye(3), np.full((1, 3), 1 / 3)])
+def test_where_sets_are_all_single_or_none_is_it_says_nothing(shares) -> None:
+    counts = np.arange(1.0, len(shares) + 1)
+    np.testing.assert_allclose(set_weights(counts, shares, 2.0), counts / counts.sum(), rtol=1e-15)
+    assert log_certainty(counts / counts.sum(), shares) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVI", "VEV", "VVV"])
+@pytest.mark.parametrize("family", ["pairs", "full"])
+def test_em_never_lowers_the_posterior(data, covariance, family) -> None:
+    problem = problem_of(data[0], family, covariance=covariance, certainty=0.5)
+    objectives = [point.objective for point in after_em(problem, data[1], 60)]
+    assert np.diff(objectives).min() > -1e-9
+
+
+def test_the_objective_is_the_posterior(data) -> None:
+    problem = problem_of(data[0], "pairs", certainty=0.5)
+    point = after_em(problem, data[1], 3)[-1]
+    on_single = point.params.weights[(problem.shares > 0).sum(axis=1) == 1].sum()
+    assert point.objective == pytest.approx(point.log_likelihood + 0.5 * 240 * np.log(on_single), rel=1e-12)
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVV"])
+def test_quasi_newton_climbs_as_high_as_em(data, covariance) -> None:
+    problem = problem_of(data[0], "pairs", covariance=covariance, certainty=0.1)
+    start = start_of(problem, data[1])
+    plain, fast = (
+        Ascent.from_start(problem, start, tol=1e-9, accelerate=accelerate).run(20_000) for accelerate in (False, True)
+    )
+    assert fast.point.objective > plain.point.objective - 1e-4
+    assert fast.n_passes < plain.n_passes
+
+
+def test_more_certainty_more_weight_on_single_clusters(data) -> None:
+    X, labels = data
+    shares = []
+    for certainty in (0.0, 0.1, 1.0):
+        model = EGMM(3, init=labels, certainty=certainty).fit(X)
+        shares.append(model.weights_[(model.focal_sets_.shares > 0).sum(axis=1) == 1].sum())
+    assert shares == sorted(shares)
+    assert shares[2] > shares[0] + 0.05
+    single = EGMM(3, init=labels, focal_sets="singletons")
+    np.testing.assert_allclose(
+        single.set_params(certainty=9.0).fit(X).means_, single.set_params(certainty=0).fit(X).means_
+    )
+
+
+def test_a_negative_certainty_is_refused(data) -> None:
+    with pytest.raises(ValueError, match="certainty must be"):
+        EGMM(3, certainty=-0.1).fit(data[0])
