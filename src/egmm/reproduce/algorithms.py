@@ -183,8 +183,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     DEFAULTS: Algorithm(
         "EGMM",
         _defaults,
-        "`select_model` over the fourteen covariance models, on standardised data; C by EBIC, covariance by EBIC with "
-        "the price on meta-clusters",
+        "`select_model` over the fourteen covariance models, on standardised data; C and covariance by EBIC",
         is_evidential=True,
     ),
 }
