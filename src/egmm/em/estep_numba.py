@@ -2,7 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
@@ -46,12 +47,17 @@ class Sets(NamedTuple):
     power_of: IntArray
 
 
+_ONE = np.zeros(1, dtype=np.int64)
+ONE_SET = Sets(np.zeros(1), np.array([0, 1]), _ONE, np.empty(0), _ONE, _ONE)
+"""The family of a single cluster, for a kernel to be compiled with."""
+
+
 def prepare(model: Components, scatter: str) -> Callable[[FloatArray, FloatArray | None], Statistics]:
     """Return the E-step of a block of rows for one pass with `model`."""
     density = _density(model, scatter)
     if density is None:
         return estep.prepare(model, scatter)
-    return partial(e_step, centre=model.centre, density=density, sets=_sets(model), scatter=scatter)
+    return partial(e_step, centre=model.centre, density=density, sets=sets_of(model), scatter=scatter)
 
 
 def e_step(
@@ -61,10 +67,10 @@ def e_step(
     n_clusters, dim = density.whitened.shape
     counts, sums = np.zeros((1, len(sets.log_weights))), np.zeros((n_clusters, dim))
     scatters = np.zeros((n_clusters, {"none": 0, "diagonal": 1, "full": dim}[scatter], dim))
-    weight = _read_only(np.empty(0) if sample_weight is None else sample_weight)
+    weight = read_only(np.empty(0) if sample_weight is None else sample_weight)
     sums_out = (counts, sums, scatters)
     block_pass = kernel(X.dtype.name)
-    log_likelihood = block_pass(*_readable(X), weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
+    log_likelihood = block_pass(*readable(X), weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
     return Statistics(counts[0], sums, _unfolded(scatters, scatter), float(log_likelihood))
 
 
@@ -77,8 +83,8 @@ def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
     n_rows, dim = X.shape
     rows_out = (np.empty((n_rows, n_focal)), np.empty(n_rows))
     sums_out = (np.zeros((1, n_focal)), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
-    block_pass, weight = kernel(X.dtype.name), _read_only(np.empty(0))
-    block_pass(*_readable(X), weight, model.centre, density, _sets(model), sums_out, rows_out)
+    block_pass, weight = kernel(X.dtype.name), read_only(np.empty(0))
+    block_pass(*readable(X), weight, model.centre, density, sets_of(model), sums_out, rows_out)
     return rows_out[0], rows_out[1] + estep.log_reference(estep.centred(X, model), model)
 
 
@@ -98,36 +104,43 @@ def _kernel(dtype: str) -> Callable[..., float]:
     """Compile the kernel or read it from the cache; say so where it takes long."""
     from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
-    notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
-    notice.start()
-    try:
-        density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
-        index = np.zeros(1, dtype=np.int64)
-        sets = Sets(np.zeros(1), np.array([0, 1]), index, np.empty(0), index, index)
-        sums = (np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((1, 0, 2)))
-        rows_out = (NO_ROWS, NO_ROWS[:, 0])
-        rows = _readable(np.zeros((2, 2), dtype=dtype))
-        block_pass(*rows, _read_only(np.empty(0)), np.zeros(2), density, sets, sums, rows_out)
-    finally:
-        notice.cancel()
+    density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
+    sums = (np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((1, 0, 2)))
+    rows_out = (NO_ROWS, NO_ROWS[:, 0])
+    rows = readable(np.zeros((2, 2), dtype=dtype))
+    with announced():
+        block_pass(*rows, read_only(np.empty(0)), np.zeros(2), density, ONE_SET, sums, rows_out)
     compiled: Callable[..., float] = block_pass
     return compiled
 
 
-def _readable(X: FloatArray) -> tuple[FloatArray, bool]:
+def readable(X: FloatArray) -> tuple[FloatArray, bool]:
     """Rows as the kernel takes them: contiguous, as they are or (second value) transposed."""
     by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
-    return _read_only(np.ascontiguousarray(X.T if by_columns else X)), by_columns
+    return read_only(np.ascontiguousarray(X.T if by_columns else X)), by_columns
 
 
-def _read_only(array: FloatArray) -> FloatArray:
+def read_only(array: FloatArray) -> FloatArray:
     """A contiguous view that may not be written, so that mutable and read-only arrays share one compiled kernel."""
     view = (array if array.flags.forc else np.ascontiguousarray(array)).view(np.ndarray)
     view.flags.writeable = False
     return view
 
 
+@contextmanager
+def announced() -> Iterator[None]:
+    """Say that there is something to compile where it takes long."""
+    notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+
+
+@cache
 def _announce() -> None:
+    """Say it once."""
     sys.stderr.write("egmm: compiling the fast engine for this machine; later runs find it in the cache.\n")
 
 
@@ -147,7 +160,8 @@ def _density(model: Components, scatter: str) -> Density | None:
     return Density(linear, offsets, np.empty((0, dim, dim)), model.whitened)
 
 
-def _sets(model: Components) -> Sets:
+def sets_of(model: Components) -> Sets:
+    """The family of focal sets as the kernel walks it, in logs where products of roots could overflow."""
     starts, members, powers, halves, power_of = _plan(model.shares.tobytes(), *model.shares.shape)
     if model.log_weights.max() > LARGEST_LOG_WEIGHT:
         powers = powers[:0]

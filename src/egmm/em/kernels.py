@@ -29,12 +29,13 @@ ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer held i
 # would keep loops from being vectorised.
 KERNEL: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True}
 # What the kernel calls becomes part of it. Outside it would be compiled once more on its own, and round otherwise:
-# a process that has compiled the kernel would use that one, a process that read it from the cache the other.
-PART: dict[str, Any] = KERNEL | {"forceinline": True}
+# a process that has compiled the kernel would use that one, a process that read it from the cache the other. Nobody
+# calls it from Python or C, and a sixth of the compiling is spared without such doors.
+PART: dict[str, Any] = KERNEL | {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 EXACT: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 
-def _cached(**options: Any) -> Callable[..., Any]:
+def cached(**options: Any) -> Callable[..., Any]:
     """Compile with the result kept in the user's cache directory, unless NUMBA_CACHE_DIR names another."""
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -233,7 +234,7 @@ def _add_scatter(tile, betp, k, scatter, lanes):
             _add_dots(scatter, d, tile, lanes, WORK, d)
 
 
-@_cached(**KERNEL)
+@cached(**KERNEL)
 def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out):
     """E-step of one block of rows: adds to the sums in `sums_out`, returns the log-likelihood.
 

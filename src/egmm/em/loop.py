@@ -9,6 +9,7 @@ import numpy as np
 
 from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.plain import has_plain_steps, make_plain_steps
 from egmm.em.prior import set_weights
 from egmm.em.problem import Point, Problem
 
@@ -64,14 +65,25 @@ class Ascent:
 
     def run(self, max_iter: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
         """Step until converged or `max_iter` steps; `report` is called after every step."""
+        at_once = not self.accelerate and report is None and has_plain_steps(self.problem)
         while not self.converged and self.n_iter < max_iter:
-            if self.newton is None:
-                self._em_step()
-            else:
+            if self.newton is not None:
                 self._newton_step(self.newton)
+            elif not (at_once and self._plain_steps(max_iter - self.n_iter)):
+                self._em_step()
             if report is not None:
                 report(self)
         return self
+
+    def _plain_steps(self, max_steps: int) -> bool:
+        """Make the ordinary steps that come next in one go; False where there is none."""
+        point, history = make_plain_steps(self.problem, self.point, self.tol, max_steps)
+        self.history += history
+        self.n_iter += len(history)
+        self.n_passes += len(history)
+        self.point, self.trail = point, [point]
+        self.converged = bool(history) and self.history[-1] - self.history[-2] < self.tol
+        return bool(history)
 
     def _em_step(self) -> None:
         before = self.point

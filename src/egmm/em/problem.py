@@ -55,7 +55,10 @@ class Problem:
         model = self.components(params)
         scatter = scatter_kind(self.covariance)
         function = (estep_numba if self.engine == "numba" else estep).prepare(model, scatter)
-        statistics = self.rows.reduce(function)
+        return self.point(params, model, self.rows.reduce(function))
+
+    def point(self, params: Parameters, model: Components, statistics: Statistics) -> Point:
+        """What the statistics of a pass say about the parameters it was made with."""
         value = estep.log_likelihood(statistics, model, self.moments)
         objective = value - self._penalty(model.factors) + log_prior(params, self.prior, self.covariance)
         if self.certainty:
