@@ -130,6 +130,7 @@ def paper_mode(X: FloatArray, n_clusters: int, seed: int, *, n_init: int = 1, fo
         tol=1e-3 / len(X),
         accelerate=False,
         max_iter=MOST_ITERATIONS,
+        engine="numba",
         n_jobs=1,
     ).fit(X)
 
