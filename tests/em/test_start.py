@@ -276,3 +276,21 @@ def test_a_constant_feature_gets_some_ridge(groups) -> None:
     X, labels = groups
     X = np.column_stack([X, np.full(40, 0.1)])
     assert ridge_of(X, labels)[3] == 1e-9
+
+
+def test_labels_are_remembered_by_rows_clusters_and_seed(rng, monkeypatch) -> None:
+    sample = sample_of(rng.normal(size=(40, 2)), np.ones(40))
+    asked = []
+    find = start._component_labels
+    monkeypatch.setattr(start, "_last_labels", {})
+    monkeypatch.setattr(start, "_component_labels", lambda *args: asked.append(args[1:]) or find(*args))
+    first = start.component_labels(sample, 3, np.random.RandomState(0))
+    assert start.component_labels(Sample(*map(np.copy, sample)), 3, np.random.RandomState(0)) is first
+    assert len(asked) == 1
+    heavier = sample._replace(weights=2 * sample.weights)
+    for other, n_clusters, seed in ((heavier, 3, 0), (sample, 4, 0), (sample, 3, 1)):
+        start.component_labels(other, n_clusters, np.random.RandomState(seed))
+    assert len(asked) == 4
+    for seed in range(start.LABELS_KEPT):
+        start.component_labels(sample, 2, np.random.RandomState(seed))
+    assert len(start._last_labels) == start.LABELS_KEPT

@@ -1,5 +1,6 @@
 """Where EM starts: labels from k-means, at random or given, or given means."""
 
+import threading
 from functools import partial
 from hashlib import sha256
 from typing import NamedTuple, Self
@@ -36,11 +37,11 @@ ROUND_OFF = 1e-13
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
 
-
 LABELS_KEPT = 16
 """Labellings remembered: a search over covariance models asks for the same ones fourteen times."""
 
-_last_labels: "dict[tuple[bytes, int, int], list[IntArray]]" = {}
+_last_labels: dict[tuple[bytes, int, int], list[IntArray]] = {}
+_keeping = threading.Lock()
 
 
 class Sample(NamedTuple):
@@ -122,11 +123,12 @@ def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomSt
     """
     seed = int(random.randint(2**31))
     asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed)
-    if asked not in _last_labels:
-        if len(_last_labels) == LABELS_KEPT:
+    labels = _last_labels.get(asked) or _component_labels(sample, n_clusters, seed)
+    with _keeping:
+        _last_labels[asked] = labels
+        if len(_last_labels) > LABELS_KEPT:
             del _last_labels[next(iter(_last_labels))]
-        _last_labels[asked] = _component_labels(sample, n_clusters, seed)
-    return _last_labels[asked]
+    return labels
 
 
 def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
