@@ -19,7 +19,7 @@ COUNTS = (2, 3, 4, 5, 6)
 """Numbers of clusters the paper tries."""
 
 FOUR_CLASS = 13
-"""Draw whose four boundaries are all left open, as in the paper's picture; in others it is one to three of them."""
+"""Draw whose four boundaries are all left open, as in the paper's picture; in most it is fewer of them."""
 
 
 def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
