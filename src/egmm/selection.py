@@ -234,12 +234,14 @@ def select_model(
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
     jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
     n_processes = 1 if is_remote(X) else n_jobs or available_cores()
-    candidates = []
+    # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
+    order = sorted(range(len(jobs)), key=lambda at: -jobs[at][0].n_clusters)
+    done: dict[int, Candidate] = {}
     with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
-        for candidate in in_order(_fit, jobs, n_processes):
-            candidates.append(candidate)
-            progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    return Selection(candidates, criterion, higher_is_better)
+        for at, candidate in zip(order, in_order(_fit, [jobs[at] for at in order], n_processes), strict=True):
+            done[at] = candidate
+            progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+    return Selection([done[at] for at in range(len(jobs))], criterion, higher_is_better)
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
