@@ -6,8 +6,7 @@
 
 The search fits 14 models with 2 to 9 clusters. Ours has focal sets (pairs) beside the clusters; mclust fits the
 classical mixtures from its hierarchical start. R and mclust come from Debian's r-cran-mclust; without them only our
-times are printed. Searches are timed in CPU seconds on one core, so that a busy machine matters little; `select_model`
-shares them among the cores, mclust does not. mclust stops at a last gain of 1e-5 of the log-likelihood, which is about
+times are printed. `select_model` shares the fits among the cores, mclust does not: run it on a quiet machine. mclust stops at a last gain of 1e-5 of the log-likelihood, which is about
 1e-4 per row on the simulated rows; ours, by default, where 1e-6 per row is left.
 """
 
@@ -80,11 +79,11 @@ def search(name: str, X: np.ndarray, most: int, repeats: int = 2) -> None:
         found = []
 
         def run(tol: float = tol, found: list[Selection] = found) -> None:
-            found.append(select_model(X, range(2, most + 1), covariance="all", random_state=0, n_jobs=1, tol=tol))
+            found.append(select_model(X, range(2, most + 1), covariance="all", random_state=0, tol=tol))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ours = seconds(run, repeats, time.process_time)
+            ours = seconds(run, repeats)
         fitted = sum(candidate.model is not None for candidate in found[-1].candidates)
         ratio = "" if theirs is None else f", mclust takes {theirs[0] / ours:.2f} times that"
         best = f"best {found[-1].n_clusters} {found[-1].covariance}"
