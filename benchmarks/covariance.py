@@ -6,8 +6,9 @@
 
 The search fits 14 models with 2 to 9 clusters. Ours has focal sets (pairs) beside the clusters; mclust fits the
 classical mixtures from its hierarchical start. R and mclust come from Debian's r-cran-mclust; without them only our
-times are printed. `select_model` shares the fits among the cores, mclust does not: run it on a quiet machine. mclust stops at a last gain of 1e-5 of the log-likelihood, which is about
-1e-4 per row on the simulated rows; ours, by default, where 1e-6 per row is left.
+times are printed. `select_model` shares the fits among the cores, mclust does not: run it on a quiet machine. mclust
+stops at a last gain of 1e-5 of the log-likelihood, which is about 1e-4 per row on the simulated rows; ours, by default,
+where 1e-6 per row is left.
 """
 
 import argparse
