@@ -20,6 +20,7 @@ from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import all_models
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
+from egmm.em.parameters import is_single
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows import ReadError, is_remote
@@ -61,7 +62,7 @@ class Candidate:
         """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
         if not isinstance(self.model, EGMM):
             return 1.0
-        return float(self.model.weights_[self.model.focal_sets_.shares.max(axis=1) == 1.0].sum())
+        return float(self.model.weights_[is_single(self.model.focal_sets_.shares)].sum())
 
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""

@@ -64,8 +64,8 @@ class Options:
     """How to fit, as the estimator's parameters say it."""
 
     covariance: str
-    init: str | FloatArray | IntArray | Parameters
-    """Name of a start, labels (n,), means (C, D), or parameters to go on from."""
+    init: str | FloatArray | IntArray | list[IntArray] | Parameters
+    """Name of a start, labels (n,) or several of them, means (C, D), or parameters to go on from."""
     n_init: int
     tol: float
     max_iter: int
@@ -198,23 +198,13 @@ class _Fitting:
     def _classical(self, start: Classical) -> Parameters:
         """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight."""
         tol = max(self.options.tol, CLASSICAL_TOL)
-        options = replace(self.options, tol=tol, checkpoint=None, verbose=False)
-        best: Fit | None = None
-        failure: NotPositiveDefiniteError | None = None
+        options = replace(self.options, init=start.labels, tol=tol, checkpoint=None, verbose=False)
         with ArrayRows(*start.sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            for labels in start.labels:
-                try:
-                    fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), replace(options, init=labels))
-                except NotPositiveDefiniteError as error:
-                    failure = error
-                    continue
-                if fit.interrupted:
-                    raise KeyboardInterrupt
-                best = _better(best, fit)
-        if best is None:
-            raise failure or ValueError("no start was tried")
-        params = best.ascent.point.params
+            fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
+        if fit.interrupted:
+            raise KeyboardInterrupt
+        params = fit.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares))
 
     def _problem(self, ridge: FloatArray) -> Problem:
@@ -244,7 +234,7 @@ class _Fitting:
 def start_points(
     rows: RowSource, moments: Moments, n_clusters: int, options: Options
 ) -> Iterator[Groups | Classical | Parameters]:
-    """Yield the starts: one per `n_init` for named starts, else the given one."""
+    """Yield the starts: one per `n_init` for named starts, else the given ones."""
     centre = moments.centre
     if isinstance(options.init, Parameters):
         yield options.init
@@ -260,9 +250,10 @@ def start_points(
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
             yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
-    elif options.init.ndim == 1:
+    elif isinstance(options.init, list) or options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
-        yield Groups(rows.reduce(group, options.init))
+        for labels in options.init if isinstance(options.init, list) else [options.init]:
+            yield Groups(rows.reduce(group, labels))
     else:
         means = options.init - centre
         yield Groups(rows.reduce(partial(groups_by_means, centre=centre, means=means)), means)

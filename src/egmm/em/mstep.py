@@ -7,7 +7,7 @@ from egmm._checks import FloatArray
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import SHARED
 from egmm.em.natural import Expected, raise_q, scatters_about, warn_no_mass
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite, is_single
 from egmm.em.prior import Prior, prior_terms, set_weights
 from egmm.em.statistics import TINY, Moments, Statistics
 
@@ -45,7 +45,7 @@ def m_step(
         means, covariances = _shared(statistics, moments, shares, params, covariance, prior)
         return Parameters(weights, means, covariances + np.diag(ridge))
     expected = expected_terms(statistics, shares, covariance, ridge, prior)
-    if (shares.max(axis=1) == 1.0).all():
+    if is_single(shares).all():
         means, covariances = _singletons(expected, params, covariance)
     else:
         means, covariances = raise_q(expected, params.means, params.covariances, covariance)

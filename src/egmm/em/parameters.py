@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from egmm._checks import FloatArray
+from egmm._checks import BoolArray, FloatArray
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -62,6 +62,11 @@ class Components(NamedTuple):
     def is_shared(self) -> bool:
         """Whether all clusters have one covariance."""
         return self.factors.ndim == 2
+
+
+def is_single(shares: FloatArray) -> BoolArray:
+    """Which focal sets are one cluster, (M,)."""
+    return np.asarray(shares.max(axis=1) == 1.0)
 
 
 class NotPositiveDefiniteError(ValueError):

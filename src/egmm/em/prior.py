@@ -24,7 +24,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
-from egmm.em.parameters import Parameters, precision_factors
+from egmm.em.parameters import Parameters, is_single, precision_factors
 from egmm.em.statistics import TINY, Moments
 
 
@@ -157,20 +157,20 @@ def set_weights(counts: FloatArray, shares: FloatArray, certainty: float) -> Flo
     weights = np.asarray(counts / counts.sum())
     if certainty == 0:
         return weights
-    is_single = shares.max(axis=1) == 1.0
-    on_single = weights[is_single].sum()
+    single = is_single(shares)
+    on_single = weights[single].sum()
     if on_single == 0:
         return weights
-    return np.asarray(weights * np.where(is_single, 1 + certainty / on_single, 1.0) / (1 + certainty))
+    return np.asarray(weights * np.where(single, 1 + certainty / on_single, 1.0) / (1 + certainty))
 
 
 def log_certainty(weights: FloatArray, shares: FloatArray) -> float:
     """Logarithm of the weight on single clusters; zero where no focal set is one."""
-    is_single = shares.max(axis=1) == 1.0
-    return float(np.log(weights[is_single].sum())) if is_single.any() else 0.0
+    single = is_single(shares)
+    return float(np.log(weights[single].sum())) if single.any() else 0.0
 
 
 def certainty_counts(weights: FloatArray, shares: FloatArray, n_rows: float) -> FloatArray:
     """Rows known to be in a single cluster, shared out by the weights: the gradient's part of the weights' prior."""
-    single = np.where(shares.max(axis=1) == 1.0, weights, 0.0)
+    single = np.where(is_single(shares), weights, 0.0)
     return np.asarray(n_rows * single / max(single.sum(), TINY))

@@ -9,7 +9,7 @@ from egmm._checks import FloatArray
 from egmm.em import estep, estep_numba
 from egmm.em.covariance import SHARED, is_diagonal, scatter_kind
 from egmm.em.mstep import m_step
-from egmm.em.parameters import Components, Parameters, components
+from egmm.em.parameters import Components, Parameters, components, is_single
 from egmm.em.prior import Prior, log_certainty, log_prior
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import RowSource
@@ -43,7 +43,7 @@ class Problem:
     @property
     def has_exact_m_step(self) -> bool:
         """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
-        return self.covariance in SHARED or bool((self.shares.max(axis=1) == 1).all())
+        return self.covariance in SHARED or bool(is_single(self.shares).all())
 
     @property
     def has_prior(self) -> bool:
