@@ -247,6 +247,19 @@ def test_components_are_clustered_in_three_scalings(rng) -> None:
     assert len(start.component_labels(Sample(two_groups, np.ones(100)), 2, random)) == 1
 
 
+def test_of_many_rows_the_best_run_on_a_part_goes_on_with_all(rng, monkeypatch) -> None:
+    monkeypatch.setattr(start, "COMPONENT_ROWS_PER_CLUSTER", 40)
+    X = rng.normal(size=(900, 3))
+    sample = sample_of(np.column_stack([X, X[:, 0] + 0.5 * X[:, 1]]), rng.random(900) + 0.1)
+    components, deviations = start.principal_components(sample)
+    for power, labels in zip(start.SCALINGS, start.component_labels(sample, 3, np.random.RandomState(0)), strict=True):
+        # Where k-means ends, rows are nearest the mean of their own cluster.
+        rows = components / deviations**power
+        means = [np.average(rows[labels == k], axis=0, weights=sample.weights[labels == k]) for k in range(3)]
+        nearest = np.argmin([((rows - mean) ** 2).sum(axis=1) for mean in means], axis=0)
+        assert np.mean(nearest == labels) > 0.99
+
+
 def test_weights_of_sets_follow_a_classical_mixture() -> None:
     shares = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [1 / 3, 1 / 3, 1 / 3]])
     got = start.focal_weights(np.array([2.0, 3.0, 5.0]), shares)

@@ -28,6 +28,9 @@ SAMPLE_ROWS = 20_000
 COMPONENT_RUNS = 10
 """Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
 
+COMPONENT_ROWS_PER_CLUSTER = 1_000
+"""Rows of the sample that these runs look at; the best goes on with the whole sample."""
+
 SCALINGS = (0.5, 0.0, 1.0)
 """Powers of their deviation that components are divided by before k-means."""
 
@@ -112,7 +115,7 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means, one run from a k-means++ start."""
-    return _kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random))
+    return _labels(_kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random)))
 
 
 def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> list[IntArray]:
@@ -134,10 +137,16 @@ def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomSt
 def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
     components, deviations = principal_components(sample)
     random = np.random.RandomState(seed)
+    n_rows, n_few = len(components), COMPONENT_ROWS_PER_CLUSTER * n_clusters
+    few = random.choice(n_rows, n_few, replace=False) if n_few < n_rows else None
     found: dict[bytes, IntArray] = {}
     for power in SCALINGS:
         scaled = Sample(components / deviations**power, sample.weights)
-        labels = _kmeans(scaled, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
+        first = scaled if few is None else Sample(scaled.rows[few], scaled.weights[few])
+        model = _kmeans(first, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
+        if few is not None:
+            model = _kmeans(scaled, KMeans(n_clusters, init=model.cluster_centers_, n_init=1))
+        labels = _labels(model)
         found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
     return list(found.values())
 
@@ -148,10 +157,14 @@ def _in_order_of_appearance(labels: IntArray) -> IntArray:
     return np.asarray(np.argsort(np.argsort(firsts))[inverse])
 
 
-def _kmeans(sample: Sample, model: KMeans) -> IntArray:
+def _labels(model: KMeans) -> IntArray:
+    return np.asarray(model.labels_, dtype=np.int64)
+
+
+def _kmeans(sample: Sample, model: KMeans) -> KMeans:
     # What has been checked need not be checked again: on small data that costs as much as the clustering.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        return np.asarray(model.fit(sample.rows, sample_weight=sample.weights).labels_, dtype=np.int64)
+        return model.fit(sample.rows, sample_weight=sample.weights)
 
 
 def principal_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
