@@ -35,6 +35,7 @@ FITTED = (
     "focal_covariances_",
     "log_likelihood_",
     "log_likelihood_history_",
+    "entropy_",
     "ebic_",
     "n_parameters_",
     "n_iter_",
@@ -44,6 +45,12 @@ FITTED = (
     "feature_names_in_",
 )
 """Fitted attributes kept in a file."""
+
+
+def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters: int) -> dict[str, float]:
+    """All four criteria by name."""
+    aic = -2.0 * log_likelihood + 2.0 * n_parameters
+    return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * entropy, "aic": aic}
 
 
 class FittedMixture(BaseEstimator):
@@ -59,6 +66,7 @@ class FittedMixture(BaseEstimator):
     labels_: IntArray
     log_likelihood_: float
     log_likelihood_history_: FloatArray
+    entropy_: float
     ebic_: float
     n_parameters_: int
     n_iter_: int
@@ -125,8 +133,7 @@ class FittedMixture(BaseEstimator):
         """All four criteria by name, from one pass over the rows."""
         total = self._totals(X, sample_weight)
         ebic = total.log_likelihood - 0.5 * self.n_parameters_ * float(np.log(total.weight))
-        aic = -2.0 * total.log_likelihood + 2.0 * self.n_parameters_
-        return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * total.entropy, "aic": aic}
+        return criteria_of(total.log_likelihood, ebic, total.entropy, self.n_parameters_)
 
     def ebic(self, X: Any, sample_weight: Any = None) -> float:
         """Evidential Bayesian information criterion on rows; **higher is better**."""

@@ -120,6 +120,8 @@ class EGMM(ClusterMixin, FittedMixture):
         Total log-likelihood.
     log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
         Log-likelihood at the start and after each step.
+    entropy_ : float
+        Total entropy of the rows' masses: how much the model leaves open.
     ebic_ : float
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
@@ -245,7 +247,7 @@ class EGMM(ClusterMixin, FittedMixture):
         The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
         must show every cluster. Each later batch moves the running statistics
         by a step of (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards
-        `log_likelihood_` and `ebic_` are those of the rows seen, estimated from the running statistics.
+        `log_likelihood_`, `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
 
         Parameters
         ----------
@@ -269,6 +271,7 @@ class EGMM(ClusterMixin, FittedMixture):
             stream.update(rows)
             self._set_parameters(stream.params, stream.problem.moments.centre)
             self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
+            self.entropy_ = stream.weight * stream.mean_entropy
             self._set_labels(rows)
         self.n_iter_ += 1
         return self
@@ -357,6 +360,7 @@ class EGMM(ClusterMixin, FittedMixture):
         ascent = fit.ascent
         self._set_parameters(ascent.point.params, total.centre)
         self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
+        self.entropy_ = ascent.point.entropy
         self.log_likelihood_history_ = np.array(ascent.history)
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged and not fit.interrupted

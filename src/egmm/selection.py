@@ -21,6 +21,7 @@ from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import all_models
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
+from egmm.fitted import criteria_of
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion
 from egmm.rows import ReadError, is_remote
@@ -324,7 +325,7 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             model.fit(X, **weights)
         if isinstance(model, EGMM):
-            criteria = model.criteria(X, sample_weight)
+            criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:
             index, _, read = _index(model)
             criteria = {index: float(read(model))}

@@ -57,6 +57,21 @@ def test_sums_are_those_of_the_loops(engine, rng, mixture, model_of, family, cov
     assert_same(got._replace(log_likelihood=total), expected(truth, X, weight, about.centre, "none"), 75)
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize(("covariances", "scatter"), [("shared", "none"), ("diagonal", "diagonal"), ("full", "full")])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_entropy_of_the_masses_follows_from_the_sums(
+    engine, rng, mixture, model_of, family, covariances, scatter, weighted
+) -> None:
+    truth = mixture(family, 4, 3, covariances)
+    X = rows_about(truth, rng, 75)
+    weight = rng.integers(0, 4, 75) * 0.5 if weighted else None
+    model = model_of(truth, moments(X, weight).centre)
+    entropies = [-sum(m * np.log(m) for m in mass if m > 0) for mass in truth.masses(X)]
+    got = estep.entropy(engine.prepare(model, scatter)(X, weight), model)
+    assert got == pytest.approx(np.dot(np.ones(75) if weight is None else weight, entropies), rel=1e-10, abs=1e-11)
+
+
 # Diagonal second moments are for diagonal covariances, and for a shared one, which reads none.
 SCATTERS = [
     *[("shared", scatter) for scatter in ("diagonal", "full")],

@@ -26,6 +26,7 @@ def test_one_pass_over_a_million_rows_is_near_the_batch_fit(batch: int) -> None:
     assert stream.score(X) == pytest.approx(whole.score(X), abs=0.01)
     assert stream.score(X) <= whole.score(X) + 1e-4
     assert stream.log_likelihood_ / len(X) == pytest.approx(whole.score(X), abs=0.02)
+    assert stream.entropy_ / len(X) == pytest.approx(whole.entropy_ / len(X), abs=0.02)
 
 
 def test_the_first_batch_is_fitted_like_any_data() -> None:

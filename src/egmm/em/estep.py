@@ -92,3 +92,20 @@ def log_likelihood(statistics: Statistics, model: Components, moments: Moments) 
     factor = model.factors
     quadratic = float(np.sum((moments.scatter @ factor) * factor))
     return statistics.log_likelihood + moments.weight * float(model.log_norms[0]) - 0.5 * quadratic
+
+
+def entropy(statistics: Statistics, model: Components) -> float:
+    """Entropy of all masses, sum_ij -m_ij log m_ij: the log-likelihood minus its expected complete part Q.
+
+    As `log_joint` is linear in the rows and their squares, Q needs no more than the sums.
+    """
+    counts, sums, scatters, log_likelihood = statistics
+    cluster_counts = model.shares.T @ counts
+    whitened_sums = sums @ model.factors if model.is_shared else (sums[:, None] @ model.factors)[:, 0]
+    q = float(counts @ np.where(counts > 0, model.log_weights, 0.0))
+    q += float(((whitened_sums - 0.5 * cluster_counts[:, None] * model.whitened) * model.whitened).sum())
+    if scatters is not None and not model.is_shared:
+        own = scatters[:, :, None] * np.eye(scatters.shape[1]) if scatters.ndim == 2 else scatters
+        quadratic = float(((own @ model.factors) * model.factors).sum())
+        q += float(cluster_counts @ model.log_norms) - 0.5 * quadratic
+    return max(log_likelihood - q, 0.0)

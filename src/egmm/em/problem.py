@@ -26,6 +26,11 @@ class Point(NamedTuple):
     objective: float
     """What EM raises: the log-likelihood minus the ridge's penalty plus the log priors."""
 
+    @property
+    def entropy(self) -> float:
+        """Total entropy of the rows' masses."""
+        return estep.entropy(self.statistics, self.model)
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -37,14 +37,16 @@ class Stream:
     weight: float
     mean_log_likelihood: float
     """Running mean over rows, each batch at the parameters it found."""
+    mean_entropy: float
+    """Of the masses, likewise."""
 
     @classmethod
     def from_point(cls, problem: Problem, point: Point) -> "Stream":
         """Start from a fit of the first batch."""
         total = problem.moments
         empty = replace(problem, rows=ArrayRows(np.empty((0, len(total.centre)))))
-        mean = point.log_likelihood / total.weight
-        return cls(empty, point.params, point.statistics, total.scatter, total.weight, mean)
+        means = (point.log_likelihood / total.weight, point.entropy / total.weight)
+        return cls(empty, point.params, point.statistics, total.scatter, total.weight, *means)
 
     def update(self, rows: ArrayRows) -> None:
         """Learn from a batch."""
@@ -57,6 +59,7 @@ class Stream:
         self.statistics = scaled(self.statistics, keep).plus(scaled(point.statistics, take))
         self.scatter = keep * self.scatter + take * batch.scatter
         self.mean_log_likelihood += step * (point.log_likelihood / batch.weight - self.mean_log_likelihood)
+        self.mean_entropy += step * (point.entropy / batch.weight - self.mean_entropy)
         self.weight = seen
         total = Moments(seen, centre, self.scatter)
         self.params = replace(problem, moments=total).m_step(point._replace(statistics=self.statistics))
