@@ -81,7 +81,9 @@ def search(name: str, X: np.ndarray, most: int, repeats: int = 2) -> None:
         found: list[Selection] = []
 
         def run(parameters: dict[str, float] = parameters, found: list[Selection] = found) -> None:
-            found.append(select_model(X, range(2, most + 1), covariance="all", random_state=0, **parameters))
+            # Another seed each time: labels are remembered.
+            seed = len(found)
+            found.append(select_model(X, range(2, most + 1), covariance="all", random_state=seed, **parameters))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -248,7 +248,7 @@ def test_components_are_clustered_in_three_scalings(rng) -> None:
 
 
 def test_of_many_rows_the_best_run_on_a_part_goes_on_with_all(rng, monkeypatch) -> None:
-    monkeypatch.setattr(start, "COMPONENT_ROWS_PER_CLUSTER", 40)
+    monkeypatch.setattr(start, "FIRST_ROWS", 300)
     X = rng.normal(size=(900, 3))
     sample = sample_of(np.column_stack([X, X[:, 0] + 0.5 * X[:, 1]]), rng.random(900) + 0.1)
     components, deviations = start.principal_components(sample)

@@ -3,6 +3,7 @@
 import threading
 from functools import partial
 from hashlib import sha256
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -28,8 +29,8 @@ SAMPLE_ROWS = 20_000
 COMPONENT_RUNS = 10
 """Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
 
-COMPONENT_ROWS_PER_CLUSTER = 1_000
-"""Rows of the sample that these runs look at; the best goes on with the whole sample."""
+FIRST_ROWS, FINALISTS = 5_000, 3
+"""Of a large sample, rows that these runs look at, and how many of them go on with all."""
 
 SCALINGS = (0.5, 0.0, 1.0)
 """Powers of their deviation that components are divided by before k-means."""
@@ -137,18 +138,24 @@ def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomSt
 def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
     components, deviations = principal_components(sample)
     random = np.random.RandomState(seed)
-    n_rows, n_few = len(components), COMPONENT_ROWS_PER_CLUSTER * n_clusters
-    few = random.choice(n_rows, n_few, replace=False) if n_few < n_rows else None
     found: dict[bytes, IntArray] = {}
     for power in SCALINGS:
-        scaled = Sample(components / deviations**power, sample.weights)
-        first = scaled if few is None else Sample(scaled.rows[few], scaled.weights[few])
-        model = _kmeans(first, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random))
-        if few is not None:
-            model = _kmeans(scaled, KMeans(n_clusters, init=model.cluster_centers_, n_init=1))
-        labels = _labels(model)
+        labels = _best_labels(Sample(components / deviations**power, sample.weights), n_clusters, random)
         found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
     return list(found.values())
+
+
+def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+    """Labels of the best of ten runs of k-means."""
+    n_rows, n_first = len(sample.rows), max(FIRST_ROWS, 100 * n_clusters)
+    if n_rows <= n_first:
+        return _labels(_kmeans(sample, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random)))
+    chosen = random.choice(n_rows, n_first, replace=False)
+    part = Sample(sample.rows[chosen], sample.weights[chosen])
+    runs = [_kmeans(part, KMeans(n_clusters, n_init=1, random_state=random)) for _ in range(COMPONENT_RUNS)]
+    runs = sorted(runs, key=attrgetter("inertia_"))[:FINALISTS]
+    ends = [_kmeans(sample, KMeans(n_clusters, init=run.cluster_centers_, n_init=1)) for run in runs]
+    return _labels(min(ends, key=attrgetter("inertia_")))
 
 
 def _in_order_of_appearance(labels: IntArray) -> IntArray:
