@@ -8,7 +8,7 @@ import pytest
 from egmm import FocalSets
 from egmm.em import fit
 from egmm.em.fit import Options, choose_engine, fit_mixture, is_degenerate
-from egmm.em.parameters import NotPositiveDefiniteError
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.statistics import moments
 from egmm.rows.array import ArrayRows
 
@@ -185,6 +185,29 @@ def test_a_mixture_start_of_a_sample_is_about_the_rows_centre(rng, monkeypatch) 
     np.testing.assert_allclose(np.sort(got.means, axis=0), np.sort(want.means, axis=0), atol=1e-3)
     # A tenth of a nat per row at first: about another centre the means would be many deviations off.
     assert ascent.history[-1] - ascent.history[0] < 90
+
+
+def test_of_a_large_sample_a_part_tells_which_labels_are_best(rng, monkeypatch) -> None:
+    truth = np.repeat([0, 1], 400)
+    X = rng.normal(size=(800, 2)) + 5 * truth[:, None]
+    order = np.lexsort(X.T[::-1])
+    labels = [rng.integers(2, size=800), truth[order], (X[order, 1] > 6).astype(int)]
+    monkeypatch.setattr(fit, "component_labels", lambda *_: labels)
+    asked = []
+    whole = fit.fit_mixture
+    monkeypatch.setattr(fit, "fit_mixture", lambda rows, *args: asked.append((len(rows.X), args)) or whole(rows, *args))
+    with ArrayRows(X) as source:
+        expected = run(source, init=truth, covariance="VVV").log_likelihood
+        monkeypatch.setattr(fit, "TRIAL_ROWS", 200)
+        asked.clear()
+        assert run(source, init="mixture", covariance="VVV").log_likelihood == pytest.approx(expected, abs=0.01)
+        assert [n_rows for n_rows, _ in asked] == [200, 800]
+        assert isinstance(asked[1][1][-1].init, Parameters)
+        # Too few rows for a cluster: all labels are tried on all rows.
+        monkeypatch.setattr(fit, "TRIAL_ROWS", 4)
+        asked.clear()
+        assert run(source, init="mixture", covariance="VVV").log_likelihood == pytest.approx(expected, abs=0.01)
+        assert isinstance(asked[1][1][-1].init, list)
 
 
 def test_a_mixture_that_cannot_be_fitted_is_passed_over(rows, classical, monkeypatch) -> None:

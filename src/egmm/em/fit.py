@@ -1,6 +1,7 @@
 """A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from egmm.em.problem import Problem
 from egmm.em.start import (
     Classical,
     Groups,
+    Sample,
     component_labels,
     draw_sample,
     focal_weights,
@@ -52,6 +54,9 @@ FLATTEST = 1e-8
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
+
+TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
+"""Rows of a large sample, at least, that tell which of several labels lead to the best one, and the tolerance there."""
 
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
@@ -197,15 +202,24 @@ class _Fitting:
 
     def _classical(self, start: Classical) -> Parameters:
         """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight."""
-        tol = max(self.options.tol, CLASSICAL_TOL)
-        options = replace(self.options, init=start.labels, tol=tol, checkpoint=None, verbose=False)
-        with ArrayRows(*start.sample, n_jobs=1) as rows:
+        init: list[IntArray] | Parameters = start.labels
+        part = start.part(TRIAL_ROWS)
+        if len(start.labels) > 1 and len(part.sample.rows) < len(start.sample.rows):
+            # Which labels are the best shows on fewer rows, if these are enough for every cluster.
+            with suppress(ValueError):
+                trial = self._fit_classical(part.sample, part.labels, TRIAL_TOL)
+                init = start.labels if trial.is_degenerate else trial.ascent.point.params
+        params = self._fit_classical(start.sample, init, CLASSICAL_TOL).ascent.point.params
+        return params._replace(weights=focal_weights(params.weights, self.shares))
+
+    def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
+        options = replace(self.options, init=init, tol=max(self.options.tol, tol), checkpoint=None, verbose=False)
+        with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
             fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
         if fit.interrupted:
             raise KeyboardInterrupt
-        params = fit.ascent.point.params
-        return params._replace(weights=focal_weights(params.weights, self.shares))
+        return fit
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options

@@ -247,6 +247,11 @@ class Classical(NamedTuple):
     sample: Sample
     labels: list[IntArray]
 
+    def part(self, n_rows: int) -> "Classical":
+        """Every so many of the sorted rows, so that at least `n_rows` are left."""
+        step = max(1, len(self.sample.rows) // n_rows)
+        return Classical(Sample(*(values[::step] for values in self.sample)), [each[::step] for each in self.labels])
+
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:
     """Weights of focal sets that differ little from a classical mixture's (C,).
