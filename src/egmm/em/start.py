@@ -26,11 +26,11 @@ SAMPLE_ROWS = 20_000
 """Rows the k-means and random starts look at: enough to place means, cheap beside the passes of a fit."""
 
 
-COMPONENT_RUNS = 10
-"""Runs of k-means on components: one labelling serves the whole fit, and the best of ten is nearly always the same."""
+LEAST_RUNS, MOST_RUNS = 10, 30
+"""Runs of k-means on components: the best serves the whole fit, and the more there are the less the seed matters."""
 
 FIRST_ROWS, FINALISTS = 5_000, 3
-"""Of a large sample, rows that these runs look at, and how many of them go on with all."""
+"""Of a large sample, rows that the least runs look at, and how many of them go on with all."""
 
 SCALINGS = (0.5, 0.0, 1.0)
 """Powers of their deviation that components are divided by before k-means."""
@@ -120,7 +120,7 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
 
 
 def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> list[IntArray]:
-    """Cluster the sample by k-means on its principal components in three scalings, each the best of ten runs.
+    """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
     many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once.
@@ -146,13 +146,14 @@ def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArr
 
 
 def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
-    """Labels of the best of ten runs of k-means."""
+    """Labels of the best of many runs of k-means, more of them where rows are few."""
     n_rows, n_first = len(sample.rows), max(FIRST_ROWS, 100 * n_clusters)
     if n_rows <= n_first:
-        return _labels(_kmeans(sample, KMeans(n_clusters, n_init=COMPONENT_RUNS, random_state=random)))
+        n_runs = int(np.clip(LEAST_RUNS * FIRST_ROWS // n_rows, LEAST_RUNS, MOST_RUNS))
+        return _labels(_kmeans(sample, KMeans(n_clusters, n_init=n_runs, random_state=random)))
     chosen = random.choice(n_rows, n_first, replace=False)
     part = Sample(sample.rows[chosen], sample.weights[chosen])
-    runs = [_kmeans(part, KMeans(n_clusters, n_init=1, random_state=random)) for _ in range(COMPONENT_RUNS)]
+    runs = [_kmeans(part, KMeans(n_clusters, n_init=1, random_state=random)) for _ in range(LEAST_RUNS)]
     runs = sorted(runs, key=attrgetter("inertia_"))[:FINALISTS]
     ends = [_kmeans(sample, KMeans(n_clusters, init=run.cluster_centers_, n_init=1)) for run in runs]
     return _labels(min(ends, key=attrgetter("inertia_")))
