@@ -148,14 +148,14 @@ def test_only_what_may_be_the_best_is_fitted_to_the_end(blobs) -> None:
 
 @pytest.mark.parametrize("criterion", ["ebic", "bic"])
 def test_candidates_close_behind_the_best_are_in_reach(criterion) -> None:
-    # 10 times 1e-4 of 1000 rows is 1 of log-likelihood, 2 of BIC. Failed and degenerate fits are out.
+    # 100 times 1e-4 of 1000 rows is 10 of log-likelihood, 20 of BIC. Failed and degenerate fits are out.
     def candidate(behind: float, *, degenerate: bool = False) -> Candidate:
         model = EGMM()
         model.log_likelihood_, model.n_parameters_, model.degenerate_ = -50.0 - behind, 4, degenerate
         model.ebic_ = model.log_likelihood_ - 2 * np.log(1000)
         return Candidate(2, "EEE", model, {"ebic": model.ebic_, "bic": -2 * model.ebic_})
 
-    candidates = [candidate(0.9), candidate(0.0), candidate(1.1), candidate(-3, degenerate=True), Candidate(2, "EEE")]
+    candidates = [candidate(9.9), candidate(0.0), candidate(10.1), candidate(-3, degenerate=True), Candidate(2, "EEE")]
     assert _in_reach(candidates, criterion, higher_is_better=criterion == "ebic") == [0, 1]
 
 

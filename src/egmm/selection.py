@@ -33,8 +33,8 @@ CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 COARSE_TOL = 1e-4
 """Tolerance at which candidates are compared, about that of R's mclust."""
 
-IN_REACH = 10
-"""Times what that tolerance leaves open: so far behind the best a candidate may still overtake it."""
+IN_REACH = 100
+"""Times that tolerance that a candidate may be behind the best and still overtake it: predictions of gains can fail."""
 
 CERTAINTY = 0.3
 """Prior weight on single clusters where covariance models are compared; decided on simulated data."""

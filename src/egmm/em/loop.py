@@ -34,6 +34,12 @@ REVIVED = 0.1
 GROWTH = 0.01
 """Share by which a pass would raise a set's weight for the set to count as growing."""
 
+GROWN_STEPS, MOST_GROWN = 16, 4.0
+"""Passes of growth that a growing set is given at once, and the most it is multiplied by."""
+
+WORTH_GROWING = 0.01
+"""Share of the tolerance that this must gain: what grows gains more with every step."""
+
 
 @dataclass
 class Ascent:
@@ -132,15 +138,17 @@ class Ascent:
         self._leave_newton()
 
     def _stop_or_revive(self) -> None:
-        """Stop, unless focal sets that have all but died out would grow again: that is a saddle, not a maximum."""
+        """Stop, unless light focal sets still grow: that is a saddle, not a maximum, and gains are yet to come."""
         params, weight = self.point.params, self.problem.moments.weight
-        expected = weight * params.weights
         next_weights = set_weights(self.point.statistics.set_counts, self.problem.shares, self.problem.certainty)
-        growing = (expected < REVIVED) & (weight * next_weights > (1 + GROWTH) * expected)
+        growing = next_weights > (1 + GROWTH) * params.weights
         if growing.any():
-            weights = np.where(growing, REVIVED / weight, params.weights)
+            # At once what some steps of such growth would make, and of a set that has died out a little.
+            growth = np.divide(next_weights, params.weights, out=np.ones_like(next_weights), where=params.weights > 0)
+            grown = np.maximum(params.weights * np.minimum(growth**GROWN_STEPS, MOST_GROWN), REVIVED / weight)
+            weights = np.where(growing, grown, params.weights)
             point = self._try(partial(params._replace, weights=weights / weights.sum()))
-            if point is not None and point.objective - self.point.objective > self.tol:
+            if point is not None and point.objective - self.point.objective > WORTH_GROWING * self.tol:
                 self._arrive(point)
                 self.newton = None
                 self.trail = [point]
