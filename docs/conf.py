@@ -15,6 +15,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "guide_figures",
