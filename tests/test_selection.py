@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
-from egmm.selection import COARSE_TOL, Candidate, _engine, _in_reach
+from egmm.selection import _engine
 
 mpl.use("Agg")
 
@@ -131,32 +131,6 @@ def test_certainty_is_asked_for_where_covariances_are_compared(blobs) -> None:
 def test_the_start_is_the_classical_mixture_unless_one_is_given(blobs) -> None:
     assert select_model(blobs, [3], random_state=0).best.init == "mixture"
     assert select_model(blobs, [3], random_state=0, init="kmeans").best.init == "kmeans"
-
-
-def test_only_what_may_be_the_best_is_fitted_to_the_end(blobs) -> None:
-    both = ["EII", "VVV"]
-    selection = select_model(blobs, [2, 3, 4], both, random_state=0)
-    tolerances = {(c.n_clusters, c.covariance): c.model.tol for c in selection.candidates}
-    assert {choice for choice, tol in tolerances.items() if tol == EGMM().tol} == {(3, "EII")}
-    assert set(tolerances.values()) == {EGMM().tol, COARSE_TOL}
-    given = select_model(blobs, [2, 3, 4], both, random_state=0, tol=1e-6)
-    assert {c.model.tol for c in given.candidates} == {1e-6}
-    assert (given.n_clusters, given.covariance) == (selection.n_clusters, selection.covariance)
-    plain = select_model(blobs, [2, 3], both, random_state=0, accelerate=False)
-    assert {c.model.tol for c in plain.candidates} == {EGMM().tol}
-
-
-@pytest.mark.parametrize("criterion", ["ebic", "bic"])
-def test_candidates_close_behind_the_best_are_in_reach(criterion) -> None:
-    # 100 times 1e-4 of 1000 rows is 10 of log-likelihood, 20 of BIC. Failed and degenerate fits are out.
-    def candidate(behind: float, *, degenerate: bool = False) -> Candidate:
-        model = EGMM()
-        model.log_likelihood_, model.n_parameters_, model.degenerate_ = -50.0 - behind, 4, degenerate
-        model.ebic_ = model.log_likelihood_ - 2 * np.log(1000)
-        return Candidate(2, "EEE", model, {"ebic": model.ebic_, "bic": -2 * model.ebic_})
-
-    candidates = [candidate(9.9), candidate(0.0), candidate(10.1), candidate(-3, degenerate=True), Candidate(2, "EEE")]
-    assert _in_reach(candidates, criterion, higher_is_better=criterion == "ebic") == [0, 1]
 
 
 def test_meta_clusters_do_not_take_the_place_of_clusters(rng) -> None:

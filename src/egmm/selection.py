@@ -30,12 +30,6 @@ from egmm.rows.threads import available_cores
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
 
-COARSE_TOL = 1e-4
-"""Tolerance at which candidates are compared, about that of R's mclust."""
-
-IN_REACH = 100
-"""Times that tolerance that a candidate may be behind the best and still overtake it: predictions of gains can fail."""
-
 CERTAINTY = 0.3
 """Prior weight on single clusters where covariance models are compared; decided on simulated data."""
 
@@ -209,8 +203,6 @@ def select_model(
     **parameters : any
         Further parameters of the estimator. Where they are not given, `EGMM` has ``init="mixture"`` and, if several
         covariance models are compared, ``certainty=0.3``: else meta-clusters often do the work of a richer covariance.
-        Without `tol` candidates are compared at ``tol=1e-4``, and those that might still be the best are fitted again
-        to the tolerance of `EGMM`.
 
     Returns
     -------
@@ -233,7 +225,7 @@ def select_model(
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
         models = _models(covariance, X)
-        base: Any = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
+        base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         criterion, higher_is_better, _ = _index(estimator)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
@@ -242,39 +234,16 @@ def select_model(
     base.set_params(random_state=seed)
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
-    search = _Search(X, sample_weight, 1 if is_remote(X) else n_jobs or available_cores())
-    grid = [(count, model) for model in models for count in counts]
-    with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
-        if len(grid) == 1 or not isinstance(base, EGMM) or not base.accelerate or "tol" in parameters:
-            return Selection(search.fit(base, grid, progress), criterion, higher_is_better)
-        candidates = search.fit(clone(base).set_params(tol=COARSE_TOL), grid, progress)
-        finalists = _in_reach(candidates, criterion, higher_is_better)
-        refined = search.fit(base, [grid[at] for at in finalists], progress)
-    for at, candidate in zip(finalists, refined, strict=True):
-        # Stopped elsewhere, an ascent may have taken another way, even a worse one.
-        candidates[at] = _choose([candidate, candidates[at]], criterion, higher_is_better)
-    return Selection(candidates, criterion, higher_is_better)
-
-
-class _Search:
-    """The rows of a search, and how many candidates have been fitted to them."""
-
-    def __init__(self, X: Any, sample_weight: Any, n_processes: int) -> None:
-        self.X, self.sample_weight, self.n_processes = X, sample_weight, n_processes
-        self.n_done = 0
-
-    def fit(self, base: Any, grid: Sequence[tuple[int, str]], progress: Progress) -> list[Candidate]:
-        """Fit a model for every number of clusters and covariance."""
-        jobs = [(_candidate(base, *choice), choice[1], self.X, self.sample_weight) for choice in grid]
-        # The dearest first: what they take tells whether processes pay, and fits of equally many clusters share labels.
-        order = sorted(range(len(jobs)), key=lambda at: -jobs[at][0].n_clusters)
-        done: dict[int, Candidate] = {}
-        n_all = self.n_done + len(jobs)
-        for at, candidate in zip(order, in_order(_fit, [jobs[at] for at in order], self.n_processes), strict=True):
+    jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
+    n_processes = 1 if is_remote(X) else n_jobs or available_cores()
+    # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
+    order = sorted(range(len(jobs)), key=lambda at: -jobs[at][0].n_clusters)
+    done: dict[int, Candidate] = {}
+    with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
+        for at, candidate in zip(order, in_order(_fit, [jobs[at] for at in order], n_processes), strict=True):
             done[at] = candidate
-            self.n_done += 1
-            progress.update(self.n_done, f"{candidate.n_clusters} clusters, {candidate.covariance}", total=n_all)
-        return [done[at] for at in range(len(jobs))]
+            progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+    return Selection([done[at] for at in range(len(jobs))], criterion, higher_is_better)
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
@@ -334,21 +303,6 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
-
-
-def _in_reach(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> list[int]:
-    """Which candidates might be the best, were all fitted to the last digit."""
-    best = _choose(candidates, criterion, higher_is_better)
-    model, unit = best.model, 1.0 if criterion == "ebic" else 2.0
-    weight = np.exp(2 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_)
-    reach = IN_REACH * COARSE_TOL * weight * unit
-    return [
-        at
-        for at, candidate in enumerate(candidates)
-        if candidate.model is not None
-        and candidate.is_degenerate == best.is_degenerate
-        and abs(candidate.value(criterion) - best.value(criterion)) <= reach
-    ]
 
 
 def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:

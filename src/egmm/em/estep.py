@@ -104,7 +104,8 @@ def entropy(statistics: Statistics, model: Components) -> float:
     whitened_sums = sums @ model.factors if model.is_shared else (sums[:, None] @ model.factors)[:, 0]
     q = float(counts @ np.where(counts > 0, model.log_weights, 0.0))
     q += float(((whitened_sums - 0.5 * cluster_counts[:, None] * model.whitened) * model.whitened).sum())
-    if scatters is not None and not model.is_shared:
+    if not model.is_shared:
+        assert scatters is not None
         own = scatters[:, :, None] * np.eye(scatters.shape[1]) if scatters.ndim == 2 else scatters
         quadratic = float(((own @ model.factors) * model.factors).sum())
         q += float(cluster_counts @ model.log_norms) - 0.5 * quadratic

@@ -144,8 +144,9 @@ class Ascent:
         growing = next_weights > (1 + GROWTH) * params.weights
         if growing.any():
             # At once what some steps of such growth would make, and of a set that has died out a little.
-            growth = np.divide(next_weights, params.weights, out=np.ones_like(next_weights), where=params.weights > 0)
-            grown = np.maximum(params.weights * np.minimum(growth**GROWN_STEPS, MOST_GROWN), REVIVED / weight)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                factors = np.minimum((next_weights / params.weights) ** GROWN_STEPS, MOST_GROWN)
+            grown = np.maximum(params.weights * factors, REVIVED / weight)
             weights = np.where(growing, grown, params.weights)
             point = self._try(partial(params._replace, weights=weights / weights.sum()))
             if point is not None and point.objective - self.point.objective > WORTH_GROWING * self.tol:
