@@ -1,6 +1,7 @@
 """What every part shares: array types and the wording of argument errors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+LARGEST = np.float64(1e150)
+"""Entries of rows must be smaller, so that their squares can be summed; single precision compares with it as double."""
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
@@ -91,14 +95,17 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
 
 def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> FloatArray:
     """Return `X` if it is finite and its squares can be summed, or name the first row and column that is not."""
-    largest = 1e150
-    if -largest < X.min() and X.max() < largest:
+    if X.min() > -LARGEST and X.max() < LARGEST:
         return X
-    row, column = (int(i) for i in np.argwhere(~(np.abs(X) < largest))[0])
+    row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
+    raise unusable(float(X[row, column]), f"row {row}", column, names)
+
+
+def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:
+    """Return the error that names an entry which is not finite or too large."""
     name = f"column {column}" if names is None else f"column {column} ({list(names)[column]!r})"
-    value = X[row, column]
     kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
-    raise ValueError(f"Input X contains {kind} at row {row}, {name}; drop, impute or rescale it first.")
+    return ValueError(f"Input X contains {kind} at {place}, {name}; drop, impute or rescale it first.")
 
 
 def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
@@ -109,9 +116,14 @@ def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight must not be negative, but row {row} has {weight[row]:g}.")
-    if not weight.any():
-        raise ValueError("sample_weight must not be all zero: no row would count.")
+    check_weight(float(weight.max()))
     return weight
+
+
+def check_weight(total: float) -> None:
+    """Say that rows without any weight are none."""
+    if total == 0:
+        raise ValueError("sample_weight must not be all zero: no row would count.")
 
 
 def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
@@ -132,3 +144,15 @@ def check_prototypes(init: Any, n_clusters: int | None, n_features: int) -> Floa
         if seen.setdefault(row, k) != k:
             raise ValueError(f"init must hold distinct prototypes, but its rows {seen[row]} and {k} are identical.")
     return prototypes
+
+
+@contextmanager
+def all_or_nothing(estimator: object) -> Iterator[None]:
+    """Leave an estimator as it was where what is done to it fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

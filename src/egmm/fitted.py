@@ -1,7 +1,8 @@
 """What a fitted mixture says: masses, partitions, criteria, outliers, samples, and keeping it in a file."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -13,17 +14,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._checks import BoolArray, FloatArray, IntArray, check_integer, check_real, check_sample_weight
+from egmm._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_finite_rows,
+    check_integer,
+    check_real,
+    check_sample_weight,
+    check_weight,
+    unusable,
+)
 from egmm._files import replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
+from egmm.em.covariance import resolve_covariance
 from egmm.em.estep_numba import is_compiled
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
+from egmm.rows.source import UnusableRowsError
 from egmm.rows.threads import one_blas_thread
 
 FORMAT = "egmm.EGMM/1"
@@ -74,9 +87,10 @@ class FittedMixture(BaseEstimator):
     degenerate_: bool
     n_features_in_: int
     feature_names_in_: Any
+    _covariance: str
+    """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
 
     # Parameters of the estimator that are read here.
-    n_clusters: int
     init: Any
     random_state: Any
     engine: str
@@ -96,7 +110,7 @@ class FittedMixture(BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._apply(X, assign.labels, ["cluster"], out)
+        return self._apply(X, assign.labels, "cluster", out)
 
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
@@ -109,7 +123,7 @@ class FittedMixture(BaseEstimator):
 
     def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
-        return self._apply(X, assign.heaviest, ["set"], out)
+        return self._apply(X, assign.heaviest, "set", out)
 
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
@@ -122,7 +136,7 @@ class FittedMixture(BaseEstimator):
 
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""
-        return self._apply(X, assign.log_densities, ["log_density"], out)
+        return self._apply(X, assign.log_densities, "log_density", out)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
@@ -170,9 +184,9 @@ class FittedMixture(BaseEstimator):
         check_real("quantile", quantile, 0.0, 1.0)
         factors, _ = precision_factors(self.focal_covariances_)
         factors = np.broadcast_to(factors, (len(self.weights_), *factors.shape[-2:]))
-        with self._open(X) as rows:
+        with self._open(X) as rows, self._naming_entries(rows):
             function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
-            return rows.apply(function, ["distance"]) > chi2.ppf(quantile, self.n_features_in_)
+            return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -207,10 +221,12 @@ class FittedMixture(BaseEstimator):
             Where to write.
         """
         check_is_fitted(self)
-        # A given start, a random stream and a checkpoint belong to the fit, not to the model it made.
+        # A given start, a random stream and a checkpoint belong to the fit, not to the model it made. What describes
+        # the model is taken from the fit: parameters may have been set since.
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, int) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
+        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self._covariance}
         del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
         document = {
@@ -247,7 +263,8 @@ class FittedMixture(BaseEstimator):
                 if name in document["fitted"]:
                     value = document["fitted"][name]
                     setattr(model, name, np.array(value) if isinstance(value, list) else value)
-        except (KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
+            model._covariance = resolve_covariance(parameters["covariance"], model.n_features_in_)
+        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
             raise ValueError(f"{path} holds no EGMM model: {error}") from error
         model.focal_sets_ = focal
         return model
@@ -271,23 +288,23 @@ class FittedMixture(BaseEstimator):
             ensure_min_samples=least,
             ensure_all_finite=False,  # Checked here, with a message that names the entry.
         )
-        rows = ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
-        with np.errstate(all="ignore"):
-            self._check_finite(rows, X.sum(dtype=np.float64))
-        return rows
+        check_finite_rows(X, getattr(self, "feature_names_in_", None))
+        return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
 
-    def _check_finite(self, rows: RowSource, total: Any) -> None:
-        """A sum over all rows is finite unless some entry is not (or is huge), so one look at it spares a search."""
-        bad = None if np.isfinite(total).all() else rows.first_not_finite()
-        if bad is None:
-            return
-        row, column, value = bad
-        names = getattr(self, "feature_names_in_", None)
-        name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
-        kind = "NaN" if np.isnan(value) else "infinity"
-        raise ValueError(
-            f"Input X contains {kind} at {rows.place(row)}, {name}; EGMM needs complete data: drop or impute such rows."
-        )
+    @contextmanager
+    def _naming_entries(self, rows: RowSource) -> Iterator[None]:
+        """Name the first entry that is not finite, or too large, where a row is found to have one.
+
+        Of files and of Dask collections that shows only once they are read: no pass is made to check them.
+        """
+        try:
+            yield
+        except UnusableRowsError:
+            found = rows.first_unusable()
+            if found is None:
+                raise
+            row, column, value = found
+            raise unusable(value, rows.place(row), column, getattr(self, "feature_names_in_", None)) from None
 
     def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
         """scikit-learn's rules on features, for rows it must not load."""
@@ -309,7 +326,7 @@ class FittedMixture(BaseEstimator):
         self,
         X: Any,
         function: Callable[..., Any],
-        names: list[str],
+        names: str | list[str],
         out: Any,
         metadata: dict[bytes, bytes] | None = None,
     ) -> Any:
@@ -321,17 +338,20 @@ class FittedMixture(BaseEstimator):
         self,
         rows: Any,
         function: Callable[..., Any],
-        names: list[str],
+        names: str | list[str],
         out: Any = None,
         metadata: dict[bytes, bytes] | None = None,
     ) -> Any:
         """Apply one of `em.assign`'s functions to every row."""
-        return rows.apply(self._bound(function, rows), names, out, metadata)
+        with self._naming_entries(rows):
+            return rows.apply(self._bound(function, rows), names, out, metadata)
 
     def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
         check_is_fitted(self)
-        with self._open(X, sample_weight) as rows, one_blas_thread():
-            return rows.reduce(self._bound(assign.totals, rows))
+        with self._open(X, sample_weight) as rows, one_blas_thread(), self._naming_entries(rows):
+            total: assign.Totals = rows.reduce(self._bound(assign.totals, rows))
+        check_weight(total.weight)
+        return total
 
     def _bound(self, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
         """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
@@ -344,7 +364,8 @@ class FittedMixture(BaseEstimator):
         return partial(function, model=model, engine=engine)
 
     def _cluster_names(self) -> list[str]:
-        return [f"cluster_{k + 1}" for k in range(self.n_clusters)]
+        check_is_fitted(self)
+        return [f"cluster_{k + 1}" for k in range(self.focal_sets_.n_clusters)]
 
     def _set_names(self) -> list[str]:
         check_is_fitted(self)

@@ -16,11 +16,13 @@ from sklearn.utils import check_random_state
 from egmm._checks import (
     FloatArray,
     IntArray,
+    all_or_nothing,
     check_choice,
     check_finite_matrix,
     check_integer,
     check_prototypes,
     check_real,
+    check_weight,
 )
 from egmm.belief.focal import FocalSets
 from egmm.em import assign
@@ -29,11 +31,13 @@ from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components, focal_parameters
 from egmm.em.prior import make_prior
+from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
 from egmm.fitted import FittedMixture
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
+from egmm.rows.source import UnusableRowsError
 from egmm.rows.threads import one_blas_thread
 
 STARTS = ("kmeans", "random", "mixture")
@@ -213,19 +217,14 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
-        self.__dict__.pop("_stream", None)
         self._fit(X, sample_weight)
+        self.__dict__.pop("_stream", None)
         return self
 
     def _fit(self, X: Any, sample_weight: Any, least_starts: int = 1) -> Ascent:
         self._check_parameters()
-        with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
-            total = rows.reduce(moments)
-            if total.weight == 0:
-                raise ValueError("sample_weight must not be all zero: no row would count.")
-            self._check_finite(rows, total.scatter)
-            if not np.isfinite(total.scatter).all():
-                raise ValueError("X holds values too large for their squares to be summed (about 1e150); rescale it.")
+        with all_or_nothing(self), self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
+            total = self._moments(rows)
             options = self._options(rows, total)
             fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
             self._set_fitted(fit, total)
@@ -266,15 +265,24 @@ class EGMM(ClusterMixin, FittedMixture):
             ascent = self._fit(X, sample_weight, least_starts=STREAM_STARTS)
             self._stream = Stream.from_point(ascent.problem, ascent.point)
             return self
-        stream = self._stream
-        with self._open(X, sample_weight) as rows, one_blas_thread():
-            stream.update(rows)
-            self._set_parameters(stream.params, stream.problem.moments.centre)
+        with all_or_nothing(self), self._open(X, sample_weight) as rows, one_blas_thread():
+            self._stream = stream = self._stream.after(rows, self._moments(rows))
+            self._set_parameters(stream.params, stream.problem)
             self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
+            self.log_likelihood_history_ = np.append(self.log_likelihood_history_, self.log_likelihood_)
+            self.n_iter_ += 1
             self._set_labels(rows)
-        self.n_iter_ += 1
         return self
+
+    def _moments(self, rows: RowSource) -> Moments:
+        """Moments of rows that can be fitted."""
+        with self._naming_entries(rows):
+            total = rows.reduce(moments)
+            check_weight(total.weight)
+            if not np.isfinite(total.scatter).all():
+                raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
+        return total
 
     def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
         if self._wants_neighbours():
@@ -303,6 +311,10 @@ class EGMM(ClusterMixin, FittedMixture):
         check_integer("max_iter", self.max_iter, 1)
         check_real("certainty", self.certainty, 0.0)
         check_choice("engine", self.engine, ENGINES)
+        if not isinstance(self.accelerate, bool | np.bool_):
+            raise TypeError(f"accelerate must be True or False, got {self.accelerate!r}.")
+        if not (self.checkpoint is None or isinstance(self.checkpoint, str | PathLike)):
+            raise TypeError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
         if self.n_jobs is not None:
             check_integer("n_jobs", self.n_jobs, 1)
         if isinstance(self.reg_covar, str):
@@ -342,7 +354,7 @@ class EGMM(ClusterMixin, FittedMixture):
         """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
         if not hasattr(self, "means_") or self.means_.shape != (self.n_clusters, n_features):
             return False
-        if getattr(self, "_covariance", covariance) != covariance or self._wants_neighbours():
+        if self._covariance != covariance or self._wants_neighbours():
             return False
         return FocalSets.of(self.focal_sets, self.n_clusters) == self.focal_sets_
 
@@ -358,7 +370,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _set_fitted(self, fit: Fit, total: Moments) -> None:
         ascent = fit.ascent
-        self._set_parameters(ascent.point.params, total.centre)
+        self._set_parameters(ascent.point.params, ascent.problem)
         self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
         self.entropy_ = ascent.point.entropy
         self.log_likelihood_history_ = np.array(ascent.history)
@@ -370,17 +382,17 @@ class EGMM(ClusterMixin, FittedMixture):
         """Labels of rows in memory; those of an earlier fit are not these rows'."""
         self.__dict__.pop("labels_", None)
         if isinstance(rows, ArrayRows):
-            self.labels_ = self._assign(rows, assign.labels, ["cluster"])
+            self.labels_ = self._assign(rows, assign.labels, "cluster")
 
-    def _set_parameters(self, params: Parameters, centre: FloatArray) -> None:
-        shares = self.focal_sets_.shares
+    def _set_parameters(self, params: Parameters, problem: Problem) -> None:
+        shares, centre = problem.shares, problem.moments.centre
         focal_means, focal_covariances = focal_parameters(params, shares)
         self.weights_ = params.weights
         self.means_ = params.means + centre
         self.covariances_ = params.covariances
         self.focal_means_ = focal_means + centre
         self.focal_covariances_ = focal_covariances
-        self._covariance = resolve_covariance(self.covariance, params.means.shape[1])
+        self._covariance = problem.covariance
         n_own = n_covariance_parameters(self._covariance, *params.means.shape)
         self.n_parameters_ = len(shares) - 1 + params.means.size + n_own
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from egmm._checks import FloatArray, check_choice, check_integer, check_prototypes, check_real
+from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
@@ -181,17 +181,18 @@ class BootGMM(CredalClusterer):
         -------
         self : BootGMM
         """
-        X = self._check_fit(X)
-        n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2)
-        n_references = check_integer("n_references", self.n_references, 2)
-        check_real("confidence", self.confidence, 0.0, 1.0)
-        tol, max_iter = self._check_stopping()
-        random = check_random_state(self.random_state)
-        self._set_mixture(X, random)
-        self._set_replicates(X, int(random.randint(2**31)), n_bootstrap)
-        self.references_ = choose_references(self.mixture_.labels_, n_references, random)
-        self._calibrate(X[self.references_], tol, max_iter)
-        self._set_rows(X, None)
+        with all_or_nothing(self):
+            X = self._check_fit(X)
+            n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2)
+            n_references = check_integer("n_references", self.n_references, 2)
+            check_real("confidence", self.confidence, 0.0, 1.0)
+            tol, max_iter = self._check_stopping()
+            random = check_random_state(self.random_state)
+            self._set_mixture(X, random)
+            self._set_replicates(X, int(random.randint(2**31)), n_bootstrap)
+            self.references_ = choose_references(self.mixture_.labels_, n_references, random)
+            self._calibrate(X[self.references_], tol, max_iter)
+            self._set_rows(X, None)
         self._warn_unless_converged()
         return self
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_choice, check_integer, check_prototypes, check_real
+from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real
 from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.base import CredalClusterer
@@ -155,18 +155,19 @@ class BPEC(CredalClusterer):
         -------
         self : BPEC
         """
-        X = self._check_fit(X)
-        check_choice("distance", self.distance, ("mahalanobis", "euclidean"))
-        ridge = check_real("reg_covar", self.reg_covar, 0) * len(X) * float(X.var(axis=0).mean())
-        tol, max_iter = self._check_stopping()
-        self.means_, self.decision_graph_ = self._choose_prototypes(X)
-        self._pricing = evidential_pricing(self.focal_sets, len(self.means_), self.alpha, self.beta, self.delta)
-        self.focal_sets_ = self._pricing.focal
-        with ArrayRows(X) as rows:
-            descent = self._adapt(rows, ridge, tol, max_iter)
-        self.metrics_ = descent.state
-        self._set_descent(descent)
-        self._set_rows(X, None)
+        with all_or_nothing(self):
+            X = self._check_fit(X)
+            check_choice("distance", self.distance, ("mahalanobis", "euclidean"))
+            ridge = check_real("reg_covar", self.reg_covar, 0) * len(X) * float(X.var(axis=0).mean())
+            tol, max_iter = self._check_stopping()
+            self.means_, self.decision_graph_ = self._choose_prototypes(X)
+            self._pricing = evidential_pricing(self.focal_sets, len(self.means_), self.alpha, self.beta, self.delta)
+            self.focal_sets_ = self._pricing.focal
+            with ArrayRows(X) as rows:
+                descent = self._adapt(rows, ridge, tol, max_iter)
+            self.metrics_ = descent.state
+            self._set_descent(descent)
+            self._set_rows(X, None)
         self._warn_unless_converged()
         return self
 

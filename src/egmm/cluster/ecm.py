@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from egmm._checks import check_sample_weight
+from egmm._checks import all_or_nothing, check_sample_weight
 from egmm.cluster.base import PrototypeClusterer
 from egmm.cluster.masses import Pricing, evidential_pricing
 
@@ -122,10 +122,11 @@ class ECM(PrototypeClusterer):
         -------
         self : ECM
         """
-        X = self._check_fit(X)
-        weight = check_sample_weight(sample_weight, len(X))
-        self._fit_prototypes(X, weight)
-        self._set_rows(X, weight)
+        with all_or_nothing(self):
+            X = self._check_fit(X)
+            weight = check_sample_weight(sample_weight, len(X))
+            self._fit_prototypes(X, weight)
+            self._set_rows(X, weight)
         self._warn_unless_converged()
         return self
 

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_finite_matrix, check_real, check_sample_weight
+from egmm._checks import FloatArray, all_or_nothing, check_finite_matrix, check_real, check_sample_weight
 from egmm.belief.decisions import best_cluster
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import PrototypeClusterer
@@ -153,11 +153,12 @@ class FCM(PrototypeClusterer):
         -------
         self : FCM
         """
-        X = self._check_fit(X)
-        weight = check_sample_weight(sample_weight, len(X))
-        self._fit_prototypes(X, weight)
-        self.labels_, squares = self._read(X, best_cluster, lambda mass, _: np.einsum("nk,nk->n", mass, mass))
-        self.mpc_ = _modified(squares, weight, self.n_clusters)
+        with all_or_nothing(self):
+            X = self._check_fit(X)
+            weight = check_sample_weight(sample_weight, len(X))
+            self._fit_prototypes(X, weight)
+            self.labels_, squares = self._read(X, best_cluster, lambda mass, _: np.einsum("nk,nk->n", mass, mass))
+            self.mpc_ = _modified(squares, weight, self.n_clusters)
         self._warn_unless_converged()
         return self
 

@@ -1,4 +1,7 @@
-"""What a fitted mixture says of each row of a block: functions for `rows.map`."""
+"""What a fitted mixture says of each row of a block: functions for `rows.map`.
+
+They raise `UnusableRowsError` where a row has no density; which one it is, the rows' owner can tell.
+"""
 
 from typing import NamedTuple, Self
 
@@ -9,6 +12,7 @@ from egmm._checks import FloatArray, IntArray
 from egmm.belief.decisions import first_best
 from egmm.em import estep, estep_numba
 from egmm.em.parameters import Components
+from egmm.rows.source import UnusableRowsError
 
 
 def masses(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:  # noqa: ARG001
@@ -45,8 +49,10 @@ def squared_distances(
     """Squared Mahalanobis distance to the nearest of components with these means and precision factors, (n,)."""
     nearest = np.full(len(X), np.inf)
     for mean, factor in zip(means, factors, strict=True):
-        offsets = np.subtract(X, mean, dtype=np.float64) @ factor
+        with np.errstate(all="ignore"):
+            offsets = np.subtract(X, mean, dtype=np.float64) @ factor
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
+    _check_usable(nearest)
     return nearest
 
 
@@ -93,4 +99,14 @@ def plausibility_products(
 
 
 def _masses(X: FloatArray, model: Components, engine: str) -> tuple[FloatArray, FloatArray]:
-    return (estep_numba if engine == "numba" else estep).masses(X, model)
+    with np.errstate(all="ignore"):
+        mass, log_density = (estep_numba if engine == "numba" else estep).masses(X, model)
+    _check_usable(log_density)
+    return mass, log_density
+
+
+def _check_usable(values: FloatArray) -> None:
+    if not np.isfinite(values).all():
+        raise UnusableRowsError(
+            "X holds a row whose density cannot be computed: it is not finite, or too far from every cluster."
+        )

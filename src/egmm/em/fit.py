@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigvalsh
+from scipy.linalg import eigh, eigvalsh
 
 from egmm._checks import FloatArray, IntArray
 from egmm._progress import Progress
@@ -49,8 +49,9 @@ from egmm.rows.source import RowSource
 SMALLEST_EIGENVALUE = 1e-6
 """Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
 
-FLATTEST = 1e-8
-"""Of the rows' covariance, along any direction: below it a start was flat, as on a feature constant in a group."""
+FLATTEST, MOST_RIDGE = 1e-8, 10.0
+"""A start was flat along some direction, as on a feature constant in a group, where a covariance has less than this of
+the rows' and is little but ridge. Of clusters far apart it has little of the rows' too, but more than the ridge."""
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
@@ -280,23 +281,20 @@ def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
     if cluster_weights.min() < params.means.shape[1] + 1:
         return True
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
-    whole = _whole_covariance(ascent.problem)
+    whole = ascent.problem.moments.scatter / ascent.problem.moments.weight
+    variances = np.diag(whole)
+    # Of the ridge, or of what counts as zero.
+    floor = np.maximum(ascent.problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0))
     return any(
-        _thinnest(end, beginning) < SMALLEST_EIGENVALUE or _thinnest(end, whole) < FLATTEST
+        eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE or _is_flat(end, whole, floor)
         for end, beginning in zip(ends, beginnings, strict=True)
     )
 
 
-def _whole_covariance(problem: Problem) -> FloatArray:
-    """Covariance of all rows, definite: with the ridge, or what counts as zero, on its diagonal."""
-    whole = problem.moments.scatter / problem.moments.weight
-    variances = np.diag(whole)
-    return whole + np.diag(np.maximum(problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0)))
-
-
-def _thinnest(covariance: FloatArray, other: FloatArray) -> float:
-    """Smallest ratio of the two variances along any direction."""
-    return float(eigvalsh(covariance, other, check_finite=False)[0])
+def _is_flat(covariance: FloatArray, whole: FloatArray, floor: FloatArray) -> bool:
+    """Whether along some direction a covariance is hardly more than the floor, though the rows' is."""
+    ratios, directions = eigh(covariance, whole + np.diag(floor), check_finite=False)
+    return bool((ratios < np.minimum(FLATTEST, MOST_RIDGE * (floor @ directions**2))).any())
 
 
 def _better(best: Fit | None, fit: Fit) -> Fit:

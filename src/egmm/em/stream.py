@@ -17,13 +17,14 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em.parameters import Parameters
 from egmm.em.problem import Point, Problem
-from egmm.em.statistics import Moments, Statistics, moments
+from egmm.em.statistics import Moments, Statistics
 from egmm.rows.array import ArrayRows
+from egmm.rows.source import RowSource
 
 EXPONENT = 0.6
 
 
-@dataclass
+@dataclass(frozen=True)
 class Stream:
     """Running statistics of the rows seen so far."""
 
@@ -48,21 +49,21 @@ class Stream:
         means = (point.log_likelihood / total.weight, point.entropy / total.weight)
         return cls(empty, point.params, point.statistics, total.scatter, total.weight, *means)
 
-    def update(self, rows: ArrayRows) -> None:
-        """Learn from a batch."""
+    def after(self, rows: RowSource, batch: Moments) -> "Stream":
+        """Return what is known after a batch with these moments."""
         problem, centre = self.problem, self.problem.moments.centre
-        batch = rows.reduce(moments).about(centre)
+        batch = batch.about(centre)
         point = replace(problem, rows=rows, moments=batch).evaluate(self.params)
         seen = self.weight + batch.weight
         step = (batch.weight / seen) ** EXPONENT
         keep, take = (1 - step) * seen / self.weight, step * seen / batch.weight
-        self.statistics = scaled(self.statistics, keep).plus(scaled(point.statistics, take))
-        self.scatter = keep * self.scatter + take * batch.scatter
-        self.mean_log_likelihood += step * (point.log_likelihood / batch.weight - self.mean_log_likelihood)
-        self.mean_entropy += step * (point.entropy / batch.weight - self.mean_entropy)
-        self.weight = seen
-        total = Moments(seen, centre, self.scatter)
-        self.params = replace(problem, moments=total).m_step(point._replace(statistics=self.statistics))
+        statistics = scaled(self.statistics, keep).plus(scaled(point.statistics, take))
+        scatter = keep * self.scatter + take * batch.scatter
+        total = Moments(seen, centre, scatter)
+        params = replace(problem, moments=total).m_step(point._replace(statistics=statistics))
+        log_likelihood = (1 - step) * self.mean_log_likelihood + step * point.log_likelihood / batch.weight
+        entropy = (1 - step) * self.mean_entropy + step * point.entropy / batch.weight
+        return Stream(problem, params, statistics, scatter, seen, log_likelihood, entropy)
 
 
 def scaled(statistics: Statistics, factor: float) -> Statistics:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.rows.source import BLOCK_ROWS, Sum, first_not_finite, number, tree_sum
+from egmm.rows.source import BLOCK_ROWS, Sum, first_unusable, number, tree_sum
 from egmm.rows.threads import Result, Threads
 
 
@@ -64,15 +64,15 @@ class ArrayRows:
         """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
         return self._threads.map(function, self.blocks(aligned))
 
-    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
+    def apply(self, function: Callable[..., Any], names: str | list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Apply a function of `em.assign` to every row."""
         if out is not None:
             raise ValueError("out= is for scans of files; the result for rows in memory is returned.")
         return np.concatenate(list(self.map(function)))
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is not finite."""
-        return first_not_finite(self.blocks())
+    def first_unusable(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite or too large."""
+        return first_unusable(self.blocks())
 
     def place(self, row: int) -> str:
         """Name a row."""

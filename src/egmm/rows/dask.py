@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_sample_weight, import_optional
+from egmm._checks import FloatArray, check_sample_weight, import_optional, unusable
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import BLOCK_ROWS, Node, Sum, first_not_finite, merge_nodes, number, tree_sum
+from egmm.rows.source import BLOCK_ROWS, Node, Sum, UnusableRowsError, first_unusable, merge_nodes, number, tree_sum
 from egmm.rows.threads import one_blas_thread
 
 FAN_IN = 16
@@ -73,25 +73,27 @@ class DaskRows:
             sums = [delayed(_join, pure=False)(sums[at : at + FAN_IN]) for at in range(0, len(sums), FAN_IN)]
         return tree_sum(self._dask.compute(sums[0])[0])
 
-    def apply(self, function: Callable[..., Any], names: list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
-        """Lazily apply a function of `em.assign` to every row: a Dask array of one column per name."""
+    def apply(self, function: Callable[..., Any], names: str | list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
+        """Lazily apply a function of `em.assign` to every row.
+
+        It gives a Dask array: a number with one name, or a column for each of a list of names.
+        """
         if out is not None:
             raise ValueError("out= is for scans of files; a Dask result is lazy: store it with its own methods.")
         array = import_optional("dask.array", "Dask collections", "dask")
         delayed = self._dask.delayed
-        others = () if len(names) == 1 else (len(names),)
-        dtype = np.int64 if names[0] in {"cluster", "set"} else np.float64
+        others = () if isinstance(names, str) else (len(names),)
+        dtype = np.int64 if names in ("cluster", "set") else np.float64
+        compute = delayed(_chunk_result, pure=False)
         results = [
-            array.from_delayed(
-                delayed(_chunk_result, pure=False)(chunk, function, others, dtype), shape=(length, *others), dtype=dtype
-            )
-            for chunk, length in zip(self._chunks, self._known, strict=True)
+            array.from_delayed(compute(chunk, at, function, others, dtype), shape=(length, *others), dtype=dtype)
+            for at, (chunk, length) in enumerate(zip(self._chunks, self._known, strict=True))
         ]
         return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is not finite."""
-        look = self._dask.delayed(_first_not_finite)
+    def first_unusable(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite or too large."""
+        look = self._dask.delayed(_first_unusable)
         found = self._dask.compute(*[look(chunk) for chunk in self._chunks])
         for first, entry in zip(accumulate(self._lengths, initial=0), found, strict=False):
             if entry is not None:
@@ -182,13 +184,20 @@ def _join(parts: list[list[Node[Sum]]]) -> list[Node[Sum]]:
     return merge_nodes(node for part in parts for node in part)
 
 
-def _chunk_result(chunk: Any, function: Callable[..., Any], others: tuple[int, ...], dtype: Any) -> Any:
+def _chunk_result(chunk: Any, at: int, function: Callable[..., Any], others: tuple[int, ...], dtype: Any) -> Any:
     values = _values(chunk)
     if len(values) == 0:
         return np.empty((0, *others), dtype=dtype)
     with ArrayRows(values, None, n_jobs=1) as rows, one_blas_thread():
-        return rows.apply(function, [])
+        try:
+            return np.concatenate(list(rows.map(function)))
+        except UnusableRowsError:
+            found = rows.first_unusable()
+            if found is None:
+                raise
+            row, column, value = found
+            raise unusable(value, f"row {row} of chunk {at}", column) from None
 
 
-def _first_not_finite(chunk: Any) -> tuple[int, int, float] | None:
-    return first_not_finite([(_values(chunk), None)])
+def _first_unusable(chunk: Any) -> tuple[int, int, float] | None:
+    return first_unusable([(_values(chunk), None)])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from egmm._checks import FloatArray, check_sample_weight
-from egmm.rows.source import BLOCK_ROWS, ReadError, Sum, first_not_finite, number, tree_sum
+from egmm.rows.source import BLOCK_ROWS, ReadError, Sum, first_unusable, number, tree_sum
 from egmm.rows.threads import Result, Threads
 from egmm.rows.write import check_out, write_parquet
 
@@ -99,20 +99,24 @@ class FileRows:
     def apply(
         self,
         function: Callable[..., Any],
-        names: list[str],
+        names: str | list[str],
         out: str | PathLike[str] | None = None,
         metadata: dict[bytes, bytes] | None = None,
     ) -> Any:
-        """Apply a function of `em.assign` to every row, to a Parquet file, or in memory where it gives one number."""
+        """Apply a function of `em.assign` to every row, to a Parquet file, or in memory where it gives one number.
+
+        It gives a number with one name, or a column for each of a list of names.
+        """
+        columns = [names] if isinstance(names, str) else names
         if out is not None:
-            return write_parquet(check_out(out, self.files), self.map(function), names, metadata)
-        if len(names) > 1:
-            raise ValueError(f"{len(names)} numbers for each of {self.shape[0]} rows: name a Parquet file with out=.")
+            return write_parquet(check_out(out, self.files), self.map(function), columns, metadata)
+        if len(columns) > 1:
+            raise ValueError(f"{len(columns)} numbers for each of {self.shape[0]} rows: name a Parquet file with out=.")
         return np.concatenate(list(self.map(function)))
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is not finite."""
-        return first_not_finite(self.blocks())
+    def first_unusable(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite or too large."""
+        return first_unusable(self.blocks())
 
     def place(self, row: int) -> str:
         """Name the file and the row within it of a row counted over all files."""

@@ -5,12 +5,18 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
+from egmm._checks import LARGEST
+
 BLOCK_ROWS = 16_384
 """Rows per partial sum. Fixed, so that the number of threads never changes a result."""
 
 
 class ReadError(ValueError):
     """Rows cannot be read, whatever the model: a file is damaged, has changed, or holds something that is no number."""
+
+
+class UnusableRowsError(ValueError):
+    """Some row has no density: an entry is not finite, or too large."""
 
 
 class Additive(Protocol):
@@ -37,8 +43,8 @@ class RowSource(Protocol):
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is not finite."""
+    def first_unusable(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is not finite or too large."""
 
     def place(self, row: int) -> str:
         """Name a row as its owner would look for it."""
@@ -82,11 +88,11 @@ def number(values: Iterable[Sum], first: int = 0) -> Iterable[Node[Sum]]:
     return (Node(at, 1, value) for at, value in enumerate(values, first))
 
 
-def first_not_finite(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite."""
+def first_unusable(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] | None:
+    """Row, column and value of the first entry that is not finite or too large."""
     first = 0
     for X, _ in blocks:
-        bad = np.argwhere(~np.isfinite(X))
+        bad = np.argwhere(~(np.abs(X) < LARGEST))
         if len(bad):
             row, column = (int(at) for at in bad[0])
             return first + row, column, float(X[row, column])
