@@ -412,6 +412,16 @@ def test_samples_come_from_the_mixture(blobs) -> None:
     np.testing.assert_array_equal(model.sample(5)[0], model.sample(5)[0])
 
 
+@pytest.mark.parametrize("reg_covar", [0.0, "auto"])
+def test_curvature_that_misleads_is_noticed(uci, reg_covar) -> None:
+    X = uci("newthyroid").X
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = EGMM(3, covariance="EVE", random_state=0, reg_covar=reg_covar, warm_start=True).fit(X)
+    assert model.converged_
+    end = EGMM(**(model.get_params() | {"warm_start": False, "tol": 1e-9})).fit(X).log_likelihood_
+    assert end - model.log_likelihood_ < 10 * model.tol * len(X)
+
+
 def test_light_sets_that_still_grow_are_waited_for() -> None:
     # From the classical mixture the sets between clusters start light and grow slowly: small gains are not the end.
     X, _ = make_four_class(random_state=5)

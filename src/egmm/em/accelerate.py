@@ -183,6 +183,11 @@ class QuasiNewton:
         step = self.memory.direction(self._gradient, information.solve)
         return step, float(step @ self._gradient)
 
+    def em_gain(self) -> float:
+        """What EM's own step would gain, to first order."""
+        information = self.coordinates.information(self._vector, self._point)
+        return 0.5 * float(self._gradient @ information.solve(self._gradient))
+
     def params_at(self, step: FloatArray) -> Parameters:
         """Parameters at the end of a step."""
         return self.coordinates.params(self._vector + step)

@@ -120,7 +120,7 @@ class Ascent:
     def _newton_step(self, newton: QuasiNewton) -> None:
         step, slope = newton.propose()
         if 0.5 * abs(slope) < self.tol:
-            self._stop_or_revive()
+            self._arrive_or_leave(newton)
             return
         if not slope > 0:
             self._leave_newton()
@@ -136,6 +136,14 @@ class Ascent:
             shrink = float(np.clip(0.5 * slope / (slope - gain), 0.1, 0.5))
             step, slope = step * shrink, slope * shrink
         self._leave_newton()
+
+    def _arrive_or_leave(self, newton: QuasiNewton) -> None:
+        """Stop where quasi-Newton promises no more, unless EM does and keeps it: what was learnt may mislead."""
+        before = self.point
+        if newton.em_gain() > self.tol:
+            self._leave_newton()
+        if self.point is before or self.problem.gain(before, self.point) < self.tol:
+            self._stop_or_revive()
 
     def _stop_or_revive(self) -> None:
         """Stop, unless light focal sets still grow: that is a saddle, not a maximum, and gains are yet to come."""

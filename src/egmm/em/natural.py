@@ -217,6 +217,8 @@ def _whiten(covariances: FloatArray, covariance: str) -> tuple[FloatArray, Float
     """Factors U_k of the precisions; along the axes where the model has axes, and then the variances there."""
     if covariance not in ("EVE", "VVE", "EEV", "VEV"):
         return precision_factors(covariances)[0], np.empty((0, 0)), covariances
+    if not np.isfinite(covariances).all():
+        raise NotPositiveDefiniteError("covariances too large to be represented")
     if covariance.endswith("E"):
         axes = common_axes(covariances[0])
         variances = np.einsum("kdd->kd", axes.T @ covariances[0] @ axes)
