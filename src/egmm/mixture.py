@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from egmm._checks import (
+    LARGEST,
     FloatArray,
     IntArray,
     all_or_nothing,
@@ -136,7 +137,8 @@ class EGMM(ClusterMixin, FittedMixture):
         Whether `tol` was reached.
     degenerate_ : bool
         Whether a cluster ended with the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
-        direction to a millionth of the start's: its likelihood is then no guide.
+        direction to a millionth of the start's, or was nothing but ridge there already: its likelihood is then no
+        guide.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -277,10 +279,10 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _moments(self, rows: RowSource) -> Moments:
         """Moments of rows that can be fitted."""
-        with self._naming_entries(rows):
+        with self._naming_entries(rows), np.errstate(all="ignore"):
             total = rows.reduce(moments)
             check_weight(total.weight)
-            if not np.isfinite(total.scatter).all():
+            if not (np.isfinite(total.scatter).all() and (np.abs(total.centre) < LARGEST).all()):
                 raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
         return total
 

@@ -127,6 +127,14 @@ def test_a_start_flat_already_is_degenerate(rng, units) -> None:
         assert not run(source, init=(X[:, 0] > 0).astype(int), covariance="VVV", reg_covar="auto").is_degenerate
 
 
+@pytest.mark.parametrize("covariance", ["EEE", "VVV", "VVI"])
+@pytest.mark.parametrize("gap", [1e4, 5e4, 1e5])
+def test_clusters_far_apart_are_not_degenerate(rng, gap, covariance) -> None:
+    labels = np.repeat([0, 1], 100)
+    with ArrayRows(rng.normal(size=(200, 2)) + gap * labels[:, None]) as source:
+        assert not run(source, init=labels, covariance=covariance, reg_covar="auto").is_degenerate
+
+
 def test_a_degenerate_fit_is_not_kept_for_its_likelihood(rows, starts_from) -> None:
     lone, good = (run(rows, init=labels) for labels in (LONE, GOOD))
     assert lone.log_likelihood > good.log_likelihood
@@ -224,10 +232,15 @@ def test_a_mixture_that_cannot_be_fitted_is_passed_over(rows, classical, monkeyp
     assert run(rows, init="mixture", covariance="VVV", n_init=2).log_likelihood == expected.log_likelihood
 
 
-def test_interrupted_in_the_classical_mixture_it_just_ends(rows, classical, monkeypatch) -> None:
+@pytest.mark.parametrize("trial_rows", [fit.TRIAL_ROWS, 60])
+def test_interrupted_in_the_classical_mixture_it_is_the_best_so_far(rows, classical, monkeypatch, trial_rows) -> None:
+    monkeypatch.setattr(fit, "TRIAL_ROWS", trial_rows)
+    end = run(rows, init="mixture")
     interrupt_at(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt):
-        run(rows, init="mixture")
+    got = run(rows, init="mixture")
+    assert (got.interrupted, got.ascent.n_iter) == (True, 0)
+    assert np.isfinite(got.log_likelihood)
+    assert got.log_likelihood < end.log_likelihood
 
 
 # Failures and interruptions --------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class _Fitting:
     def _ascend(self, number: int, start: Groups | Classical | Parameters, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
         options = self.options
-        ridge, first = self._first(start)
+        ridge, first, interrupted = self._first(start)
         n_iter = 0
         try:
             if self.resumed is not None and number == self.resumed.start:
@@ -178,49 +178,53 @@ class _Fitting:
                 )
             try:
                 watched = options.verbose or self.checkpoint is not None
-                ascent.run(options.max_iter, partial(self._after_step, number, report) if watched else None)
+                n_steps = 0 if interrupted else options.max_iter
+                ascent.run(n_steps, partial(self._after_step, number, report) if watched else None)
             except NotPositiveDefiniteError:
                 n_iter = ascent.n_iter + 1
                 raise
             except KeyboardInterrupt:
-                return Fit(ascent, is_degenerate(ascent, first), interrupted=True)
+                interrupted = True
         except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(
                 f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
             ) from None
-        return Fit(ascent, is_degenerate(ascent, first), interrupted=False)
+        return Fit(ascent, is_degenerate(ascent, first), interrupted)
 
-    def _first(self, start: Groups | Classical | Parameters) -> tuple[FloatArray, Parameters]:
-        """Ridge and parameters to begin with."""
-        options = self.options
+    def _first(self, start: Groups | Classical | Parameters) -> tuple[FloatArray, Parameters, bool]:
+        """Ridge and parameters to begin with, and whether finding them was interrupted."""
+        options, interrupted = self.options, False
         if isinstance(start, Classical):
-            start = self._classical(start)
+            start, interrupted = self._classical(start)
         if isinstance(start, Parameters):
-            return make_ridge(options.reg_covar, start.covariances, self.moments), start
+            return make_ridge(options.reg_covar, start.covariances, self.moments), start, interrupted
         ridge = make_ridge(options.reg_covar, start.average_covariance()[1], self.moments)
         args = (self.moments, len(self.shares), options.covariance, ridge, options.prior)
-        return ridge, start_parameters(start, *args)
+        return ridge, start_parameters(start, *args), interrupted
 
-    def _classical(self, start: Classical) -> Parameters:
-        """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight."""
+    def _classical(self, start: Classical) -> tuple[Parameters, bool]:
+        """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight.
+
+        Returns also whether that was interrupted: the parameters are then the best so far.
+        """
         init: list[IntArray] | Parameters = start.labels
+        fit: Fit | None = None
         part = start.part(TRIAL_ROWS)
         if len(start.labels) > 1 and len(part.sample.rows) < len(start.sample.rows):
             # Which labels are the best shows on fewer rows, if these are enough for every cluster.
             with suppress(ValueError):
-                trial = self._fit_classical(part.sample, part.labels, TRIAL_TOL)
-                init = start.labels if trial.is_degenerate else trial.ascent.point.params
-        params = self._fit_classical(start.sample, init, CLASSICAL_TOL).ascent.point.params
-        return params._replace(weights=focal_weights(params.weights, self.shares))
+                fit = self._fit_classical(part.sample, part.labels, TRIAL_TOL)
+                init = start.labels if fit.is_degenerate else fit.ascent.point.params
+        if fit is None or not fit.interrupted:
+            fit = self._fit_classical(start.sample, init, CLASSICAL_TOL)
+        params = fit.ascent.point.params
+        return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
     def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
         options = replace(self.options, init=init, tol=max(self.options.tol, tol), checkpoint=None, verbose=False)
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            fit = fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
-        if fit.interrupted:
-            raise KeyboardInterrupt
-        return fit
+            return fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
