@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from egmm import EGMM, FocalSets
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets
 from egmm.rows.array import ArrayRows
 
 
@@ -149,6 +149,8 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"reg_covar": "some"}, ValueError, "reg_covar (a number >= 0 or a name) must be one of 'auto'; got 'some'."),
         ({"engine": "gpu"}, ValueError, "engine must be one of 'auto', 'numpy', 'numba'; got 'gpu'."),
         ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0."),
+        ({"accelerate": "no"}, TypeError, "accelerate must be True or False, got 'no'."),
+        ({"checkpoint": 5}, TypeError, "checkpoint must be a path or None, got 5."),
         ({"random_state": "seed"}, ValueError, "'seed' cannot be used to seed"),
     ],
     ids=str,
@@ -224,6 +226,61 @@ def test_progress_goes_to_the_error_stream(X, capsys) -> None:
 def test_progress_counts_the_starts(X, capsys) -> None:
     EGMM(3, random_state=0, verbose=1, n_init=3).fit(X)
     assert "start 3/3 mean log-likelihood" in capsys.readouterr().err
+
+
+# Fits that fail --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [EGMM, ECM, FCM, BPEC, BootGMM])
+def test_a_fit_that_fails_leaves_the_last_one(X, make) -> None:
+    model = make(3).fit(X)
+    labels, attributes = model.predict(X), set(vars(model))
+    bad = [(4, X[[0, 0, 1, 1]]), (3, np.full((9, 3), np.nan)), (0, X)]
+    for n_clusters, rows in bad:
+        with pytest.raises(ValueError, match=r"n_clusters|n_neighbors|NaN"):
+            model.set_params(n_clusters=n_clusters).fit(rows)
+        assert set(vars(model)) == attributes
+        np.testing.assert_array_equal(model.predict(X), labels)
+
+
+@pytest.mark.parametrize("make", [EGMM, ECM, FCM, BPEC, BootGMM])
+def test_a_first_fit_that_fails_is_none(X, make) -> None:
+    model = make(5)
+    with pytest.raises(ValueError, match=r"n_clusters|n_neighbors|rows"):
+        model.fit(X[[0, 0, 1, 1]])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_interrupted_before_the_first_pass_it_is_the_last_fit(X, monkeypatch) -> None:
+    model = EGMM(3, random_state=0).fit(X)
+    labels = model.predict(X)
+    model.set_params(n_clusters=4)
+    interrupt_at(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    np.testing.assert_array_equal(model.predict(X), labels)
+
+
+# Keeping a model -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{"n_clusters": 2}, {"n_clusters": 4}, {"covariance": "EEE"}, {"covariance": "?"}])
+def test_what_is_saved_is_the_fit_whatever_was_set_since(X, tmp_path, change) -> None:
+    model = EGMM(3, covariance="full", random_state=0).fit(X)
+    mass = model.predict_mass(X)
+    model.set_params(**change).save(tmp_path / "model.json")
+    loaded = EGMM.load(tmp_path / "model.json")
+    assert (loaded.n_clusters, loaded.covariance) == (3, "VVV")
+    np.testing.assert_array_equal(loaded.predict_mass(X), mass)
+    assert model.predict_proba(X).shape == loaded.predict_proba(X).shape == (len(X), 3)
+
+
+@pytest.mark.parametrize(("before", "after"), [("EEE", "VVV"), ("VVV", "EVE"), ("VVI", "EII")])
+def test_a_loaded_model_of_another_covariance_is_no_warm_start(X, tmp_path, before, after) -> None:
+    EGMM(3, covariance=before, random_state=0, warm_start=True).fit(X).save(tmp_path / "model.json")
+    model = EGMM.load(tmp_path / "model.json").set_params(covariance=after).fit(X)
+    np.testing.assert_array_equal(model.means_, EGMM(3, covariance=after, random_state=0).fit(X).means_)
 
 
 # Ctrl-C ----------------------------------------------------------------------------------------------------------

@@ -128,6 +128,38 @@ def test_outliers_of_a_scan(X: np.ndarray, fitted: EGMM, folder: Path) -> None:
     np.testing.assert_array_equal(fitted.outliers(scan(folder)), fitted.outliers(X))
 
 
+@pytest.mark.parametrize("bad", [np.nan, -np.inf, 1e160])
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_entries_that_are_not_finite_are_named(
+    X: np.ndarray, fitted: EGMM, tmp_path: Path, engine: str, bad: float
+) -> None:
+    spoiled = X.copy()
+    spoiled[BLOCK_ROWS + 7, 2] = bad
+    np.save(tmp_path / "rows.npy", spoiled)
+    rows = scan(tmp_path / "rows.npy")
+    model = EGMM(2, covariance="VVV", random_state=0, engine=engine).fit(X[:500])
+    kind = "NaN" if np.isnan(bad) else "infinity" if np.isinf(bad) else r"the value 1e\+160, too large to square,"
+    place = f"Input X contains {kind} at row {BLOCK_ROWS + 7} of .*rows.npy, column 2"
+    asked = [model.predict, model.score_samples, model.score, model.ebic, model.outliers, model.fit, model.partial_fit]
+    for ask in asked:
+        with pytest.raises(ValueError, match=place):
+            ask(rows)
+    with pytest.raises(ValueError, match=place):
+        model.partition(rows, out=tmp_path / "masses.parquet")
+    with pytest.raises(ValueError, match=f"Input X contains {kind} at row {BLOCK_ROWS + 7}, column 2"):
+        model.predict(spoiled)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+def test_a_column_of_no_weight_is_refused(X: np.ndarray, tmp_path: Path) -> None:
+    pa.parquet.write_table(table(X, w=np.zeros(len(X))), tmp_path / "rows.parquet")
+    rows = scan(tmp_path / "rows.parquet", weight="w")
+    model = EGMM(2, random_state=0).partial_fit(X[:500])
+    for ask in (model.score, model.ebic, model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="sample_weight must not be all zero"):
+            ask(rows)
+
+
 def test_other_columns_are_refused(fitted: EGMM, folder: Path) -> None:
     model = EGMM(2, random_state=0).fit(scan(folder))
     with pytest.raises(ValueError, match=r"X has the columns \['c', 'b', 'a'\], but EGMM was fitted on"):

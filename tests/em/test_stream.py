@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from egmm import EGMM
+from egmm import EGMM, scan
 from egmm.em.stream import EXPONENT
 
 
@@ -89,6 +89,34 @@ def test_batches_that_do_not_fit() -> None:
         EGMM(3).partial_fit(X[:2])
     before = model.n_iter_
     assert model.partial_fit(X[:1]).n_iter_ == before + 1
+
+
+@pytest.mark.parametrize("bad", [1e160, np.nan, np.inf])
+def test_a_bad_batch_leaves_a_stream_as_it_was(tmp_path, bad) -> None:
+    X = overlapping(600, seed=8)
+    model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
+    np.save(tmp_path / "batch.npy", np.full((20, 4), bad))
+    for batch in (np.full((20, 4), bad), scan(tmp_path / "batch.npy")):
+        with pytest.raises(ValueError, match=r"Input X contains .* at row 0"):
+            model.partial_fit(batch)
+    np.testing.assert_array_equal(model.partial_fit(X[300:]).means_, other.partial_fit(X[300:]).means_)
+
+
+def test_a_fit_that_fails_leaves_a_stream_as_it_was() -> None:
+    X = overlapping(600, seed=9)
+    model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((5, 4), np.nan))
+    np.testing.assert_array_equal(model.partial_fit(X[300:]).means_, other.partial_fit(X[300:]).means_)
+
+
+def test_parameters_set_in_between_are_not_those_of_the_stream() -> None:
+    X = overlapping(600, seed=10)
+    model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
+    model.set_params(covariance="VVV", n_clusters=5).partial_fit(X[300:])
+    other.partial_fit(X[300:])
+    assert (model.n_parameters_, model.ebic_) == (other.n_parameters_, other.ebic_)
+    assert len(model.log_likelihood_history_) == model.n_iter_ + 1
 
 
 def test_a_fit_ends_a_stream() -> None:

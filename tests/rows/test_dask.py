@@ -103,6 +103,24 @@ def test_predictions_are_lazy(method: str, X: np.ndarray) -> None:
     np.testing.assert_array_equal(result[5:9].compute(), expected[5:9])
 
 
+@pytest.mark.parametrize("method", ["predict_proba", "predict_mass", "score_samples", "predict"])
+def test_one_cluster_has_one_column(method: str, X: np.ndarray) -> None:
+    model = EGMM(1).fit(X)
+    got, expected = getattr(model, method)(dask.array.from_array(X, chunks=(5000, 3))), getattr(model, method)(X)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.compute(), expected)
+    assert model.partition(dask.array.from_array(X, chunks=(5000, 3))).mass.shape == (len(X), 1)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_mass", "score_samples", "outliers"])
+def test_predictions_name_an_entry_that_is_not_finite(method: str, X: np.ndarray) -> None:
+    spoiled = X.copy()
+    spoiled[5007, 1] = np.inf
+    result = getattr(EGMM(2, random_state=0).fit(X), method)(dask.array.from_array(spoiled, chunks=(5000, 3)))
+    with pytest.raises(ValueError, match="Input X contains infinity at row 7 of chunk 1, column 1"):
+        result.compute()
+
+
 @reads_parquet
 def test_predictions_of_a_frame_are_lazy(X: np.ndarray, tmp_path: Path) -> None:
     model = EGMM(2, random_state=0).fit(frame(X))
