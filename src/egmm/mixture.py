@@ -81,7 +81,7 @@ class EGMM(ClusterMixin, FittedMixture):
         Most steps.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
-        1e-9 of each feature's variance within the start's clusters, so that units do not matter.
+        1e-9 of each feature's variance within the start's clusters, whatever its unit.
     prior : {None, 'default'} or mapping, default=None
         Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
         Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
