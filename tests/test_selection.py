@@ -165,6 +165,17 @@ def test_peers_by_their_own_index(blobs, estimator, index, higher) -> None:
     assert isinstance(selection.best, type(estimator))
 
 
+def test_indices_that_say_nothing_about_one_cluster(blobs) -> None:
+    for estimator, index in ((FCM(), "mpc"), (ECM(), "ans"), (BPEC(), "delta_bel")):
+        name = type(estimator).__name__
+        with pytest.raises(
+            ValueError, match=f"n_clusters must be at least 2 with estimator={name}, whose index {index} .* got 1"
+        ):
+            select_model(blobs, range(1, 4), estimator=estimator, random_state=0)
+    peer = BootGMM(n_bootstrap=10, covariance="EEE")
+    assert select_model(blobs, [1, 3], estimator=peer, random_state=0).n_clusters == 3
+
+
 def test_plot_shows_every_model_and_rings_the_best(blobs) -> None:
     ax = select_model(blobs, [2, 3, 4], covariance=["EEE", "VII"], random_state=0).plot()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["EEE", "VII"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -33,13 +33,24 @@ CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 CERTAINTY = 0.3
 """Prior weight on single clusters where covariance models are compared; decided on simulated data."""
 
-INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
-    FCM: ("mpc", True, attrgetter("mpc_")),
-    ECM: ("ans", False, attrgetter("ans_")),
-    BPEC: ("delta_bel", True, attrgetter("decision_graph_.gap")),
-    BootGMM: ("bic", False, attrgetter("bic_")),
+
+class Index(NamedTuple):
+    """What a peer's number of clusters is chosen by."""
+
+    name: str
+    higher_is_better: bool
+    read: Callable[[Any], float]
+    least_clusters: int
+    """Fewest clusters of which it says something."""
+
+
+INDICES: dict[type, Index] = {
+    FCM: Index("mpc", True, attrgetter("mpc_"), 2),
+    ECM: Index("ans", False, attrgetter("ans_"), 2),
+    BPEC: Index("delta_bel", True, attrgetter("decision_graph_.gap"), 2),
+    BootGMM: Index("bic", False, attrgetter("bic_"), 1),
 }
-"""The peers' own indices: name, whether higher is better, and where it is."""
+"""The peers' own indices."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +195,7 @@ def select_model(
         Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
         are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try.
+        Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
@@ -227,7 +238,9 @@ def select_model(
         models = _models(covariance, X)
         base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
-        criterion, higher_is_better, _ = _index(estimator)
+        index = _index(estimator)
+        criterion, higher_is_better = index.name, index.higher_is_better
+        _check_counts(counts, estimator, index)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
     if not counts or not models:
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
@@ -276,7 +289,15 @@ def _candidate(base: Any, n_clusters: int, model: str) -> Any:
     return candidate
 
 
-def _index(estimator: Any) -> tuple[str, bool, Callable[[Any], float]]:
+def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
+    if counts and min(counts) < index.least_clusters:
+        raise ValueError(
+            f"n_clusters must be at least {index.least_clusters} with estimator={type(estimator).__name__}, whose "
+            f"index {index.name} says nothing about fewer clusters; got {min(counts)}."
+        )
+
+
+def _index(estimator: Any) -> Index:
     for kind, index in INDICES.items():
         if isinstance(estimator, kind):
             return index
@@ -296,8 +317,8 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
         if isinstance(model, EGMM):
             criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:
-            index, _, read = _index(model)
-            criteria = {index: float(read(model))}
+            index = _index(model)
+            criteria = {index.name: float(index.read(model))}
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:
