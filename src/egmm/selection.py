@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from egmm._checks import check_choice, check_integer
 from egmm._parallel import in_order
@@ -232,6 +233,9 @@ def select_model(
     """
     check_choice("criterion", criterion, CRITERIA)
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, 1)
+    _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
@@ -257,6 +261,16 @@ def select_model(
             done[at] = candidate
             progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     return Selection([done[at] for at in range(len(jobs))], criterion, higher_is_better)
+
+
+def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
+    """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
+    name = type(estimator).__name__
+    if not is_remote(X):
+        kinds = [np.float64, np.float32]
+        check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
+    if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
