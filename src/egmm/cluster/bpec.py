@@ -199,7 +199,9 @@ class BPEC(CredalClusterer):
         if has_threshold and self.n_clusters is not None:
             raise ValueError("n_clusters and the thresholds min_belief, min_delta exclude each other; set one to None.")
         if not isinstance(self.init, str):
-            return check_prototypes(self.init, self.n_clusters, X.shape[1]), None
+            prototypes = check_prototypes(self.init, self.n_clusters, X.shape[1])
+            check_integer("the number of prototypes in init", len(prototypes), 1, MAX_CLUSTERS)
+            return prototypes, None
         check_choice("init", self.init, ("peaks",))
         belief, delta = delta_bel(X, self.n_neighbors, self.quantile, n_jobs=self.n_jobs)
         peaks = choose_peaks(belief, delta, self.n_clusters, min_belief=self.min_belief, min_delta=self.min_delta)
