@@ -123,7 +123,7 @@ def test_constant_and_collinear_features_need_a_ridge():
     X = three_groups()
     for extra in (np.ones(len(X)), X[:, 0] + X[:, 1]):
         flat = np.c_[X, extra]
-        with pytest.raises(ValueError, match=r"The scatter of cluster 0 is singular.*reg_covar"):
+        with pytest.raises(ValueError, match=r"The scatter of cluster 1 is singular.*reg_covar"):
             BPEC(3, n_neighbors=20).fit(flat)
         assert np.isfinite(BPEC(3, n_neighbors=20, reg_covar=1e-6).fit(flat).predict_mass(flat)).all()
         assert BPEC(3, n_neighbors=20, distance="euclidean").fit(flat).converged_

@@ -203,7 +203,7 @@ def test_a_scale_may_be_in_any_units_and_rounded():
 )
 def test_too_few_rows_name_the_cluster_and_the_way_out(blobs, model, n_rows, family):
     X, labels = blobs[0][: 80 + n_rows], blobs[1][: 80 + n_rows]
-    message = rf"{model} covariance of cluster .*3 \({n_rows} rows\).*prior='default'.*reg_covar.*simpler"
+    message = rf"{model} covariance of (cluster|clusters .*,) 3 \({n_rows} rows\).*prior='default'.*reg_covar.*simpler"
     with pytest.raises(NotPositiveDefiniteError, match=message):
         fit(X, labels, family, model)
     run = fit(X, labels, family, model, prior="default", max_iter=20)

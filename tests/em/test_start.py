@@ -186,7 +186,7 @@ def test_rows_go_to_the_nearest_mean(rng, offset) -> None:
 
 def test_an_empty_group_is_named(groups) -> None:
     X, labels = groups
-    with pytest.raises(ValueError, match="the start leaves cluster 1 without rows; give every cluster some"):
+    with pytest.raises(ValueError, match=r"init leaves cluster 2 \(label 1\) without rows; give every cluster some"):
         parameters_of(X, np.where(labels == 1, 0, labels))
 
 

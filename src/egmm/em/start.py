@@ -251,8 +251,9 @@ class Groups(NamedTuple):
         means = self.means
         if means is None:
             if counts.min() <= 0:
+                label = int(counts.argmin())
                 raise ValueError(
-                    f"the start leaves cluster {int(counts.argmin())} without rows; give every cluster some."
+                    f"init leaves cluster {label + 1} (label {label}) without rows; give every cluster some."
                 )
             means = sums / counts[:, None]
         about = scatters_about(scatters, sums, counts, means)
