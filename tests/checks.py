@@ -217,6 +217,11 @@ def too_many_clusters_are_refused(estimator: Any) -> None:
         estimator.set_params(n_clusters=3).fit(X)
 
 
+def nearly_equal_rows() -> np.ndarray:
+    """Four distinct values of which k-means can tell three apart: about the mean, two of them round to one."""
+    return np.r_[np.full(50, -1000.0), 0.0, np.ones(50), 1 + 2.0**-52][:, None]
+
+
 @check
 def bad_parameters_are_refused(estimator: Any) -> None:
     X = three_groups()

@@ -138,7 +138,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"init": [0, 1, 2]}, ValueError, "init (labels) must have shape (180,), got (3,)."),
         ({"init": np.repeat([0, 1, 3], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 3."),
         ({"init": np.repeat([0, 1, 0.5], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 0.5."),
-        ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "the start leaves cluster 1 without rows"),
+        ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "init leaves cluster 2 (label 1) without rows"),
         ({"init": np.repeat(["a", "b", "c"], 60)}, TypeError, "init (labels) must be numeric"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0."),
         ({"tol": -1e-3}, ValueError, "tol must be a finite number in [0, inf], got -0.001."),

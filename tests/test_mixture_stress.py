@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
+from checks import nearly_equal_rows
 from egmm import EGMM
 
 
@@ -131,6 +132,14 @@ def test_more_clusters_than_distinct_rows_are_refused(blobs) -> None:
     for init in ("kmeans", "random"):
         with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows; use fewer clusters"):
             EGMM(3, init=init).fit(X)
+
+
+def test_more_clusters_than_kmeans_can_tell_apart_are_refused() -> None:
+    X = nearly_equal_rows()
+    for init in ("kmeans", "mixture"):
+        with pytest.raises(ValueError, match="n_clusters=4 but k-means finds no more than 3 in X: other rows are"):
+            EGMM(4, init=init, n_init=2, random_state=0).fit(X)
+    assert_sound(EGMM(4, init="random", random_state=0).fit(X), X)
 
 
 @pytest.mark.parametrize("n_rows", [6, 7, 12])

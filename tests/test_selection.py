@@ -1,5 +1,7 @@
 """Choosing the number of clusters and the covariance model."""
 
+import re
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -165,6 +167,17 @@ def test_peers_by_their_own_index(blobs, estimator, index, higher) -> None:
     assert isinstance(selection.best, type(estimator))
 
 
+def test_indices_that_say_nothing_about_one_cluster(blobs) -> None:
+    for estimator, index in ((FCM(), "mpc"), (ECM(), "ans"), (BPEC(), "delta_bel")):
+        name = type(estimator).__name__
+        with pytest.raises(
+            ValueError, match=f"n_clusters must be at least 2 with estimator={name}, whose index {index} .* got 1"
+        ):
+            select_model(blobs, range(1, 4), estimator=estimator, random_state=0)
+    peer = BootGMM(n_bootstrap=10, covariance="EEE")
+    assert select_model(blobs, [1, 3], estimator=peer, random_state=0).n_clusters == 3
+
+
 def test_plot_shows_every_model_and_rings_the_best(blobs) -> None:
     ax = select_model(blobs, [2, 3, 4], covariance=["EEE", "VII"], random_state=0).plot()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["EEE", "VII"]
@@ -190,6 +203,30 @@ def test_wrong_arguments(blobs) -> None:
         TypeError, match="estimator must be one of FCM, ECM, BPEC, BootGMM, or None for EGMM; got KMeans"
     ):
         select_model(blobs, estimator=KMeans())
+
+
+@pytest.mark.parametrize("options", [{}, {"covariance": "all"}, {"estimator": ECM()}], ids=str)
+def test_rows_that_no_fit_takes_are_refused_as_by_a_fit(blobs, options) -> None:
+    estimator = options.get("estimator", EGMM())
+    for X in (blobs[:, 0], blobs[:, :, None], blobs[:1], blobs.astype(str) + "a", 5.0):
+        with pytest.raises(ValueError, match=r".") as of_fit:
+            estimator.fit(X)
+        with pytest.raises(ValueError, match=re.escape(str(of_fit.value))) as of_search:
+            select_model(X, [2], **options)
+        assert str(of_search.value) == str(of_fit.value)
+
+
+def test_processes_are_counted_as_by_egmm(blobs) -> None:
+    for n_jobs, error in (("a", TypeError), (1.5, TypeError), (0, ValueError), (-1, ValueError)):
+        with pytest.raises(error, match=f"n_jobs must be an integer >= 1, got {n_jobs!r}"):
+            select_model(blobs, [2], n_jobs=n_jobs)
+
+
+def test_weights_that_a_peer_cannot_take(blobs) -> None:
+    for estimator in (BPEC(), BootGMM()):
+        name = type(estimator).__name__
+        with pytest.raises(ValueError, match=f"sample_weight must be None with estimator={name}, which cannot weigh"):
+            select_model(blobs, [2], estimator=estimator, sample_weight=np.ones(len(blobs)))
 
 
 def test_a_search_compiles_where_one_fit_would_not() -> None:

@@ -1,10 +1,13 @@
-"""Files that are replaced as a whole or not at all."""
+"""Files that are replaced as a whole or not at all, and arrays read from them."""
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
+
+import numpy as np
 
 
 @contextmanager
@@ -17,3 +20,17 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_npz(path: Path) -> dict[str, Any]:
+    """Arrays of an npz file; a ValueError says in a few words why there are none."""
+    with path.open("rb") as stream:
+        if not zipfile.is_zipfile(stream):
+            raise ValueError("it is no npz file, or a damaged one")
+        stream.seek(0)
+        try:
+            with np.load(stream, allow_pickle=False) as archive:
+                return dict(archive)
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            # NumPy's own words may advise to unpickle what could do harm.
+            raise ValueError("its arrays are damaged or hold other things than numbers") from error

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from egmm._checks import check_choice, check_integer
 from egmm._parallel import in_order
@@ -33,13 +34,24 @@ CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 CERTAINTY = 0.3
 """Prior weight on single clusters where covariance models are compared; decided on simulated data."""
 
-INDICES: dict[type, tuple[str, bool, Callable[[Any], float]]] = {
-    FCM: ("mpc", True, attrgetter("mpc_")),
-    ECM: ("ans", False, attrgetter("ans_")),
-    BPEC: ("delta_bel", True, attrgetter("decision_graph_.gap")),
-    BootGMM: ("bic", False, attrgetter("bic_")),
+
+class Index(NamedTuple):
+    """What a peer's number of clusters is chosen by."""
+
+    name: str
+    higher_is_better: bool
+    read: Callable[[Any], float]
+    least_clusters: int
+    """Fewest clusters of which it says something."""
+
+
+INDICES: dict[type, Index] = {
+    FCM: Index("mpc", True, attrgetter("mpc_"), 2),
+    ECM: Index("ans", False, attrgetter("ans_"), 2),
+    BPEC: Index("delta_bel", True, attrgetter("decision_graph_.gap"), 2),
+    BootGMM: Index("bic", False, attrgetter("bic_"), 1),
 }
-"""The peers' own indices: name, whether higher is better, and where it is."""
+"""The peers' own indices."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +196,7 @@ def select_model(
         Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
         are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try.
+        Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
@@ -221,13 +233,18 @@ def select_model(
     """
     check_choice("criterion", criterion, CRITERIA)
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, 1)
+    _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
         models = _models(covariance, X)
         base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
-        criterion, higher_is_better, _ = _index(estimator)
+        index = _index(estimator)
+        criterion, higher_is_better = index.name, index.higher_is_better
+        _check_counts(counts, estimator, index)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
     if not counts or not models:
         raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
@@ -244,6 +261,16 @@ def select_model(
             done[at] = candidate
             progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     return Selection([done[at] for at in range(len(jobs))], criterion, higher_is_better)
+
+
+def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
+    """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
+    name = type(estimator).__name__
+    if not is_remote(X):
+        kinds = [np.float64, np.float32]
+        check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
+    if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
@@ -276,7 +303,15 @@ def _candidate(base: Any, n_clusters: int, model: str) -> Any:
     return candidate
 
 
-def _index(estimator: Any) -> tuple[str, bool, Callable[[Any], float]]:
+def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
+    if counts and min(counts) < index.least_clusters:
+        raise ValueError(
+            f"n_clusters must be at least {index.least_clusters} with estimator={type(estimator).__name__}, whose "
+            f"index {index.name} says nothing about fewer clusters; got {min(counts)}."
+        )
+
+
+def _index(estimator: Any) -> Index:
     for kind, index in INDICES.items():
         if isinstance(estimator, kind):
             return index
@@ -296,8 +331,8 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
         if isinstance(model, EGMM):
             criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:
-            index, _, read = _index(model)
-            criteria = {index: float(read(model))}
+            index = _index(model)
+            criteria = {index.name: float(index.read(model))}
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:

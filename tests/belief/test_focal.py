@@ -200,6 +200,16 @@ def test_of_takes_a_family_and_lists():
             "focal_sets must be a family name, a FocalSets or a list of sets, got 5.",
         ),
         (
+            lambda: FocalSets.of([0, 1], 2),
+            TypeError,
+            "focal_sets must be a family name, a FocalSets or a list of sets, got [0, 1].",
+        ),
+        (
+            lambda: FocalSets.from_sets([{0}, 1], 2),
+            TypeError,
+            "a set of clusters must list their numbers, such as {0, 1}, got 1.",
+        ),
+        (
             lambda: FocalSets.from_sets([{0}, {3}], 3),
             ValueError,
             "a cluster number (counted from zero) must be an integer from 0 to 2, got 3.",

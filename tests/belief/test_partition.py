@@ -327,11 +327,16 @@ def test_notebook_table():
             "permutation must hold each number from 0 to 1 once, got [0.0, 1.0].",
         ),
         (lambda: SMALL.align([0]), ValueError, "reference must have 2 rows like the partition, got 1."),
-        (lambda: SMALL.align([[0, 1]]), ValueError, "labels must be one per row, got an array of shape (1, 2)."),
+        (
+            lambda: SMALL.align([[0, 1]]),
+            ValueError,
+            "reference must be a non-empty vector, one label per row; got shape",
+        ),
+        (lambda: SMALL.align([np.nan, np.nan]), ValueError, "reference must be finite, but row 0 is nan."),
         (
             lambda: SMALL[[0, 1, 0]].align(["a", "b", "c"]),
             ValueError,
-            "labels hold 3 classes, but there are only 2 clusters.",
+            "reference holds 3 classes, but there are only 2 clusters.",
         ),
         (lambda: SMALL.align(CredalPartition.from_labels([0, 2])), ValueError, "The frames differ: 2 and 3 clusters"),
         (lambda: SMALL.align(SMALL[:1]), ValueError, "reference must have 2 rows like the partition, got 1."),

@@ -151,6 +151,8 @@ def test_normalise():
             ValueError,
             "groups must be non-empty sets of clusters, one for each cluster of the coarser frame.",
         ),
+        (lambda: refine(MASS, FULL, [0, 1]), TypeError, "groups must be a list of sets of clusters, such as [{0}, {1,"),
+        (lambda: coarsen(MASS, FULL, 2), TypeError, "groups must be a list of sets of clusters, such as [{0}, {1,"),
         (lambda: coarsen(MASS, FULL, []), ValueError, "groups must be non-empty sets of clusters"),
         (lambda: coarsen(MASS, FULL, [{0, 1, 2}]), ValueError, "groups must hold 2 clusters in all, got 3."),
     ],

@@ -60,20 +60,29 @@ def test_parquet_is_readable_by_others(tmp_path):
 def test_no_pickle_is_read(tmp_path):
     bomb = np.array([object()], dtype=object)
     np.savez(tmp_path / "p.npz", mass=bomb, masks=np.array([1]), n_clusters=1)
-    with pytest.raises(ValueError, match="holds no credal partition: Object arrays cannot be loaded"):
+    with pytest.raises(ValueError, match="holds no credal partition: its arrays are damaged or hold other things"):
         CredalPartition.load(tmp_path / "p.npz")
 
 
 def test_broken_files(path):
-    for content in (b"", b"no such thing"):
+    PARTITION.save(path)
+    for content in (b"", b"no such thing", path.read_bytes()[:200]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=re.escape(f"{path} holds no credal partition: ")):
+        with pytest.raises(ValueError, match=re.escape(f"{path} holds no credal partition: ")) as raised:
             CredalPartition.load(path)
+        assert "pickle" not in str(raised.value)
+
+
+def test_an_array_under_the_name_of_an_archive(tmp_path):
+    np.save(tmp_path / "p.npy", np.ones(3))
+    (tmp_path / "p.npy").rename(tmp_path / "p.npz")
+    with pytest.raises(ValueError, match=r"p\.npz holds no credal partition: it is no npz file, or a damaged one"):
+        CredalPartition.load(tmp_path / "p.npz")
 
 
 def test_other_files(tmp_path):
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(ValueError, match=r"holds no credal partition: .*mass"):
+    with pytest.raises(ValueError, match=r"holds no credal partition: it has no 'mass'\."):
         CredalPartition.load(tmp_path / "other.npz")
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

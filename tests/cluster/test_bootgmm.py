@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from checks import three_groups
+from checks import nearly_equal_rows, three_groups
 from cluster.oracles_calibration import belief_and_plausibility_of_same, pair_quantiles
 from egmm import EGMM, BootGMM
 from egmm.em.covariance import MODELS
@@ -103,6 +103,15 @@ def test_number_of_clusters_is_found():
     assert len(model.means_) == 3
     assert len(model.bic_table_) == 10
     assert len(BootGMM(None, n_bootstrap=20, covariance="EII", random_state=0).fit(X).means_) == 3
+
+
+def test_numbers_of_clusters_that_the_rows_do_not_allow_are_left_out():
+    X = nearly_equal_rows()
+    model = BootGMM([2, 4, 9], n_bootstrap=20, covariance="EII", reg_covar=0.1, random_state=0).fit(X)
+    assert [row["n_clusters"] for row in model.bic_table_] == [2]
+    for n_clusters, message in (([4, 9], "k-means finds no more than 3 in X"), (9, "X has only 4 distinct rows")):
+        with pytest.raises(ValueError, match=f"n_clusters=[49] but {message}.*; use fewer clusters"):
+            model.set_params(n_clusters=n_clusters).fit(X)
 
 
 def test_one_cluster_leaves_nothing_to_say():

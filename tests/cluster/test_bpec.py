@@ -123,10 +123,19 @@ def test_constant_and_collinear_features_need_a_ridge():
     X = three_groups()
     for extra in (np.ones(len(X)), X[:, 0] + X[:, 1]):
         flat = np.c_[X, extra]
-        with pytest.raises(ValueError, match=r"The scatter of cluster 0 is singular.*reg_covar"):
+        with pytest.raises(ValueError, match=r"The scatter of cluster 1 is singular.*reg_covar"):
             BPEC(3, n_neighbors=20).fit(flat)
         assert np.isfinite(BPEC(3, n_neighbors=20, reg_covar=1e-6).fit(flat).predict_mass(flat)).all()
         assert BPEC(3, n_neighbors=20, distance="euclidean").fit(flat).converged_
+
+
+def test_one_cluster_of_equal_rows():
+    X = np.ones((20, 2))
+    bpec = BPEC(1, n_neighbors=5, distance="euclidean").fit(X)
+    assert bpec.means_.tolist() == [[1.0, 1.0]]
+    assert set(bpec.labels_) == {0}
+    with pytest.raises(ValueError, match="features are constant or collinear"):
+        BPEC(1, n_neighbors=5).fit(X)
 
 
 def test_units_of_one_feature_do_not_make_a_scatter_singular():
@@ -154,6 +163,8 @@ def test_many_rows_need_no_matrix_of_pairs():
         ({"beta": 1.0}, ValueError, "beta must be"),
         ({"delta": 0.0}, ValueError, "delta must be"),
         ({"init": 5.0}, ValueError, r"init must have shape \(n, 2\), got \(\)"),
+        ({"min_belief": 0.0}, ValueError, "123 rows reach min_belief=0 and min_delta=0, more than the 63 clusters"),
+        ({"init": np.eye(64, 2) + np.arange(64)[:, None]}, ValueError, "prototypes in init .* from 1 to 63, got 64"),
         ({"n_clusters": "two"}, TypeError, "n_clusters must be an integer from 1 to 63, got 'two'"),
     ],
 )

@@ -160,7 +160,7 @@ def test_rows_may_come_as_columns_with_their_lengths():
         ({"beta": 1.0}, r"beta must be a finite number in \(1, inf\], got 1"),
         ({"delta": 0.0}, r"delta must be a finite number in \(0, inf\], got 0"),
         ({"delta": np.inf}, r"delta must be a finite number in \(0, inf\], got inf"),
-        ({"focal_sets": [{0}, {1}]}, r"focal_sets must hold every cluster in some set, but cluster 2 is in none"),
+        ({"focal_sets": [{0}, {1}]}, r"in some set, but cluster 3 \(number 2 counted from zero\) is in none"),
         ({"focal_sets": "some"}, r"focal_sets must be one of 'full', 'pairs'.*got 'some'"),
         ({"focal_sets": FocalSets.full(2)}, r"focal_sets is a family over 2 clusters, but n_clusters=3"),
     ],

@@ -100,6 +100,17 @@ def test_thresholds_out_of_reach_are_refused(thresholds, message):
         choose_peaks(*delta_bel(three_groups(), 20), **thresholds)
 
 
-def test_equal_rows_have_no_peaks():
-    with pytest.raises(ValueError, match="n_clusters=2 but X has only 0 distinct rows"):
-        choose_peaks(*delta_bel(np.ones((20, 2)), 5))
+def test_more_rows_above_the_thresholds_than_clusters_there_may_be():
+    belief, delta = np.full(70, 0.5), np.arange(1.0, 71.0)
+    assert len(choose_peaks(belief, delta, min_delta=8.0)) == 63
+    with pytest.raises(ValueError, match=r"64 rows reach min_belief=0\.1 and min_delta=7, more than the 63 clusters"):
+        choose_peaks(belief, delta, min_belief=0.1, min_delta=7.0)
+
+
+def test_equal_rows_have_one_peak():
+    graph = delta_bel(np.ones((20, 2)), 5)
+    assert choose_peaks(*graph, 1).tolist() == [0]
+    with pytest.raises(ValueError, match="n_clusters=2 but X has only 1 distinct row; use fewer clusters"):
+        choose_peaks(*graph, 2)
+    with pytest.raises(ValueError, match="n_clusters=None means at least 2 but X has only 1 distinct row"):
+        choose_peaks(*graph)

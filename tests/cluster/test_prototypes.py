@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from checks import three_groups
-from egmm import FCM
+from checks import nearly_equal_rows, three_groups
+from egmm import ECM, FCM
 from egmm.cluster.descent import descend
 from egmm.cluster.prototypes import starting_means
 from egmm.em.start import Sample, draw_sample
@@ -47,6 +47,14 @@ def test_start_is_the_weighted_mean_of_the_groups(init):
     sample = Sample(np.array([[0.0], [1.0], [100.0], [101.0]]), np.array([3.0, 1.0, 1.0, 1.0]))
     starts = [starting_means(sample, 2, init, np.random.RandomState(seed)) for seed in range(20)]
     assert any(np.allclose(np.sort(start, axis=0), [[0.25], [100.5]]) for start in starts)
+
+
+@pytest.mark.parametrize("clusterer", [FCM, ECM])
+def test_groups_that_kmeans_cannot_tell_apart_are_counted(clusterer):
+    X = nearly_equal_rows()
+    with pytest.raises(ValueError, match="n_clusters=4 but k-means finds no more than 3 in X: other rows are"):
+        clusterer(4, random_state=0).fit(X)
+    assert np.isfinite(clusterer(4, init="random", random_state=0).fit(X).means_).all()
 
 
 def test_rows_with_ties_in_the_first_column_are_merged():

@@ -168,6 +168,31 @@ def test_wrong_hyperparameters_are_named(prior, error, message):
         make_prior(prior, Moments(9.0, np.zeros(2), np.eye(2)), 2, "VVV")
 
 
+@pytest.mark.parametrize(
+    ("model", "scale", "message"),
+    [
+        ("EVE", [[1.0, 200.0], [3.0, 4.0]], r"must be symmetric positive definite, got \[\[ *1. 200.\]"),
+        ("EEE", -np.eye(2), "must be symmetric positive definite"),
+        ("VVV", [[1.0, 2.0], [2.0, 4.0]], "must be symmetric positive definite"),
+        ("VVV", np.diag([1.0, 0.0]), "must be symmetric positive definite"),
+        ("VVI", [1.0, -1.0], r"must be positive, got \[ 1. -1.\]"),
+        ("EEI", [0.0, 1.0], "must be positive"),
+        ("VII", -2.0, "must be positive, got -2"),
+        ("EII", 0.0, "must be positive"),
+    ],
+)
+def test_a_scale_is_a_covariance(model, scale, message):
+    with pytest.raises(ValueError, match=rf"prior\['scale'\] {message}"):
+        make_prior({"scale": scale}, Moments(9.0, np.zeros(2), np.eye(2)), 2, model)
+
+
+def test_a_scale_may_be_in_any_units_and_rounded():
+    moments_of_two = Moments(9.0, np.zeros(2), np.eye(2))
+    scale = np.array([[1.0, 2e-9], [2e-9 * (1 + 1e-12), 9e-18]])
+    assert make_prior({"scale": scale}, moments_of_two, 2, "VVV").scale is scale
+    assert make_prior({"scale": [1e-30, 1e30]}, moments_of_two, 2, "VVI").scale.tolist() == [1e-30, 1e30]
+
+
 # Degenerate clusters -----------------------------------------------------------------------------------------
 
 
@@ -178,7 +203,7 @@ def test_wrong_hyperparameters_are_named(prior, error, message):
 )
 def test_too_few_rows_name_the_cluster_and_the_way_out(blobs, model, n_rows, family):
     X, labels = blobs[0][: 80 + n_rows], blobs[1][: 80 + n_rows]
-    message = rf"{model} covariance of cluster .*3 \({n_rows} rows\).*prior='default'.*reg_covar.*simpler"
+    message = rf"{model} covariance of (cluster|clusters .*,) 3 \({n_rows} rows\).*prior='default'.*reg_covar.*simpler"
     with pytest.raises(NotPositiveDefiniteError, match=message):
         fit(X, labels, family, model)
     run = fit(X, labels, family, model, prior="default", max_iter=20)

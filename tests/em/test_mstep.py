@@ -83,11 +83,19 @@ def test_a_cluster_without_mass_stays_and_is_named(rng) -> None:
     np.testing.assert_allclose(got.means[1], previous[1], atol=1e-12)
 
 
+def test_clusters_without_mass_are_named_together(rng) -> None:
+    focal = FocalSets.full(3)
+    truth, previous = rng.normal(size=(2, 3, 2))
+    with pytest.warns(ConvergenceWarning, match="clusters 2, 3 have no mass of their own left and keep their means"):
+        got = run(statistics_of(focal, [5, 0, 0, 0, 0, 0, 0], truth), focal, previous)
+    np.testing.assert_allclose(got.means[1:], previous[1:], atol=1e-12)
+
+
 @pytest.mark.parametrize("count", [3.0, 60.0, 1 / 3, 0.1, 7.7, 1e-3, 58.123456789])
 def test_clusters_seen_only_together_keep_their_difference(rng, count) -> None:
     focal = FocalSets.from_sets([{0, 1}, {2}], 3)
     truth, previous = rng.normal(size=(2, 3, 2))
-    with pytest.warns(ConvergenceWarning, match="no mass of its own left"):
+    with pytest.warns(ConvergenceWarning, match="some clusters have no mass of their own left and keep their diff"):
         got = run(statistics_of(focal, [count, 2 * count], truth), focal, previous)
     np.testing.assert_allclose(got.means[:2].mean(axis=0), truth[:2].mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(got.means[0] - got.means[1], previous[0] - previous[1], atol=1e-9)

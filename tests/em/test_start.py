@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oracles
+from checks import nearly_equal_rows
 from egmm.em import start
 from egmm.em.parameters import Parameters
 from egmm.em.start import Groups, Sample, draw_sample, group_statistics, groups_by_means, start_parameters
@@ -185,7 +186,7 @@ def test_rows_go_to_the_nearest_mean(rng, offset) -> None:
 
 def test_an_empty_group_is_named(groups) -> None:
     X, labels = groups
-    with pytest.raises(ValueError, match="the start leaves cluster 1 without rows; give every cluster some"):
+    with pytest.raises(ValueError, match=r"init leaves cluster 2 \(label 1\) without rows; give every cluster some"):
         parameters_of(X, np.where(labels == 1, 0, labels))
 
 
@@ -200,6 +201,35 @@ def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) 
     assert set(one) == set(range(5))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("label", [start.kmeans_labels, start.component_labels])
+def test_groups_that_kmeans_cannot_tell_apart_are_counted(label) -> None:
+    sample = sample_of(nearly_equal_rows())
+    label(sample, 3, np.random.RandomState(0))
+    with pytest.raises(ValueError, match=r"n_clusters=4 but k-means finds no more than 3 in X.*; use fewer clusters"):
+        label(sample, 4, np.random.RandomState(0))
+
+
+def test_rows_equal_but_for_rounding_are_one_group() -> None:
+    sample = sample_of(1 + np.arange(5)[:, None] * 2.0**-52)
+    np.testing.assert_array_equal(start.component_labels(sample, 1, np.random.RandomState(0)), np.zeros((1, 5)))
+    with pytest.raises(ValueError, match="n_clusters=2 but k-means finds no more than 1 in X"):
+        start.component_labels(sample, 2, np.random.RandomState(0))
+
+
+def test_scalings_that_leave_a_cluster_without_rows_are_left_out(rng, monkeypatch) -> None:
+    found = [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]), np.array([1, 1, 1, 1])]
+    labels = iter(found)
+    monkeypatch.setattr(start, "_best_labels", lambda *_: next(labels))
+    got = start.component_labels(sample_of(rng.normal(size=(4, 2))), 3, np.random.RandomState(0))
+    np.testing.assert_array_equal(got, [[0, 1, 2, 2]])
+
+
+def test_rows_drawn_as_means_are_in_their_own_groups() -> None:
+    sample = sample_of(nearly_equal_rows())
+    for seed in range(5):
+        assert set(start.random_labels(sample, 4, np.random.RandomState(seed))) == {0, 1, 2, 3}
 
 
 def test_random_means_are_drawn_by_weight(rng) -> None:

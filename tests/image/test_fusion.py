@@ -139,6 +139,7 @@ def test_a_modality_that_is_ignored_changes_nothing(parts: tuple[SegmentedImage,
     assert not alone.conflict().any()
     csf = alone.mass({1})
     np.testing.assert_allclose(csf, parts[0].mass({0}), atol=1e-6)
+    assert fuse(*parts, NUMBERS, discounts=np.array([0.0, 1.0])).partition == alone.partition
     half = fuse(*parts, NUMBERS, discounts=0.5)
     assert half.conflict().max() == pytest.approx(0.25 * fuse(*parts, NUMBERS).conflict().max(), abs=1e-6)
 
@@ -181,6 +182,7 @@ def test_three_modalities_and_no_refining() -> None:
 
 def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedImage, SegmentedImage]) -> None:
     t1, t2 = parts
+    narrow, words = {"other": ["CSF"], "pathology": ["pathology"]}, {"other": "CSF", "pathology": ["pathology"]}
     smaller = segment({"T2": brain.t2}, brain.mask & (brain.t1 > 60), 2)
     cases = [
         ((t1,), {}, ValueError, "fuse needs two segmentations or more, got 1"),
@@ -189,10 +191,20 @@ def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedIm
         ((t1, smaller, NUMBERS), {}, ValueError, r"T1 and T2 were segmented in different masks \("),
         ((t1, t2, NUMBERS[:1]), {}, ValueError, "refining must have one entry for each of the 2 sources, got 1"),
         ((t1, t2, [[{0}, {1}, {2}], [{0}, {1}]]), {}, ValueError, r"each of its 2 clusters \(CSF, tissue\), got 3"),
-        ((t1, t2, [[{0}, {1}], [{1, 2}, {0}]]), {}, ValueError, "source 0 must cover the common frame, but cluster 2"),
+        ((t1, t2, [[{0}, {1}], [{1, 2}, {0}]]), {}, ValueError, r"source 0 must cover .* cluster 3 \(number 2 counted"),
+        ((t1, t2, [PAPER[0], narrow]), {}, ValueError, "source 1 must cover the common frame, but normal is in none"),
+        ((t1, t2, [PAPER[0], words]), {}, TypeError, r"source 1 must list what .*, got 'CSF'; write \['CSF'\]"),
+        ((t1, t2, [["1", "02"], ["12", "0"]]), {}, TypeError, r"source 0 must list what .*, got '1'; write \['1'\]"),
+        ((t1, t2, [[1, 0], [0, 1]]), {}, TypeError, r"source 0 must list what each .*, got 1; write \[1\]"),
+        ((t1, t2, [[["a"], [0]], [[0], [1]]]), {}, TypeError, r"a cluster number of refining .* from 0 to 62, got 'a'"),
+        ((t1, t2, [5, 5]), {}, TypeError, "refining of source 0 must be a mapping or a list, got 5"),
+        ((t1, t2, "ab"), {}, TypeError, "refining must be a list with an entry for each source, got 'ab'"),
+        ((t1, t2, [PAPER[0], NUMBERS[1]]), {}, TypeError, r"by name for all .* or by number for all .*not both"),
         ((t1, t2, [[set(), {0}], [{0}, {0}]]), {}, ValueError, "leaves a cluster without anything to stand for"),
         ((t1, t2, PAPER), {"names": ("CSF", "normal")}, ValueError, "refining names 'pathology', which is not in"),
         ((t1, t2, NUMBERS), {"discounts": [0.1]}, ValueError, "discounts must be one number or 2, one per source"),
+        ((t1, t2, NUMBERS), {"discounts": np.array([0.1, 2])}, ValueError, r"discounts must be .* \[0, 1\], got 2"),
+        ((t1, t2, NUMBERS), {"discounts": "ab"}, TypeError, r"discounts must be .* \[0, 1\], got 'ab'"),
         ((t1, t2, NUMBERS), {"discounts": 2}, ValueError, r"discounts must be a finite number in \[0, 1\], got 2"),
         ((t1, t2, NUMBERS), {"rule": "best"}, ValueError, "rule must be one of 'conjunctive', 'dempster'"),
         ((t1, t2, NUMBERS), {"on_conflict": "x"}, ValueError, "on_conflict must be one of 'raise', 'vacuous'"),

@@ -67,6 +67,14 @@ def test_real_grey_levels_are_rounded_far_below_the_noise(brain: BrainPhantom) -
     np.testing.assert_allclose(result.model.means_, fine.means_, atol=0.1)
 
 
+@pytest.mark.parametrize(("unit", "spatial"), [(1e30, None), (1e30, True), (1e140, None), (1e-40, None)])
+def test_units_of_grey_levels_do_not_matter(unit: float, spatial: bool | None) -> None:
+    brain = make_brain_phantom((64, 54))
+    wanted = segment(brain.t1, brain.mask, 2, spatial=spatial)
+    got = segment(unit * brain.t1.astype(np.float64), brain.mask, 2, spatial=spatial)
+    np.testing.assert_array_equal(got.labels(), wanted.labels())
+
+
 def test_one_modality_has_pairs_of_neighbours_only(brain: BrainPhantom) -> None:
     assert segment(brain.t1, brain.mask, 3).focal_sets.labels == ("{1}", "{2}", "{1,2}", "{3}", "{2,3}")
     assert segment([brain.t1, brain.t2], brain.mask, 3).focal_sets == FocalSets.pairs(3)

@@ -205,6 +205,7 @@ def test_noise_of_clean_thin_and_cut_out_images() -> None:
         (lambda s: Neighbourhood(patch=0.5), TypeError, "patch must be an integer >= 0, got 0.5"),
         (lambda s: spatial_evidence(s, rule="vote"), ValueError, "rule must be one of 'geometric', 'dempster'"),
         (lambda s: spatial_evidence(s, independence=2), ValueError, r"independence must be .* \[0, 1\], got 2"),
+        (lambda s: segment(1e38 * s.images[0].data, n_clusters=2, spatial=True), ValueError, "too large to be pooled"),
         (lambda s: spatial_evidence(s, rule="dempster"), ValueError, "127 sets at 7 clusters; use rule='geometric'"),
     ],
 )

@@ -106,7 +106,9 @@ def test_words_say_what_is_sure_and_what_is_not() -> None:
 
 def test_words_warn_of_clusters_without_rows_of_their_own() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0, 1.0]], FocalSets.full(2))
-    assert any("No row has most mass on cluster 2 alone" in line for line in describe(MODEL, partition))
+    assert any("No row has most mass on cluster 2 alone: it is" in line for line in describe(MODEL, partition))
+    vague = CredalPartition([[0, 0, 1.0]], FocalSets.full(2))
+    assert any("No row has most mass on clusters 1, 2 alone: they are" in line for line in describe(MODEL, vague))
 
 
 def test_words_warn_of_fits_not_to_be_trusted() -> None:

@@ -148,6 +148,13 @@ def test_an_empty_directory_or_list(tmp_path: Path) -> None:
         scan([])
 
 
+def test_what_is_no_path(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.ones((3, 2)))
+    for paths, came in ((None, "None"), (5, "5"), ([tmp_path / "rows.npy", 5], "5")):
+        with pytest.raises(TypeError, match=f"paths must be a path, a pattern or a list of them, got {came}"):
+            scan(paths)
+
+
 def test_mixed_or_unknown_formats(small: np.ndarray, tmp_path: Path) -> None:
     row_sources.in_csv(small, tmp_path)
     row_sources.in_npy(small, tmp_path)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from egmm._checks import FloatArray, IntArray, check_finite_matrix
+from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_labels
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import Masses, check_mass, transport
 
@@ -79,7 +79,7 @@ def match_clusters(probabilities: FloatArray, targets: FloatArray) -> IntArray:
     return permutation
 
 
-def indicator(labels: Any, n_clusters: int) -> FloatArray:
+def indicator(reference: Any, n_clusters: int) -> FloatArray:
     """One column per class with 1 for its rows, (n_samples, n_classes), n_classes <= n_clusters.
 
     Integers from 0 to ``n_clusters - 1`` are taken as class numbers; any other values are numbered in sorted order.
@@ -89,11 +89,10 @@ def indicator(labels: Any, n_clusters: int) -> FloatArray:
            [1., 0.],
            [0., 1.]])
     """
-    values = np.asarray(labels)
-    if values.ndim != 1:
-        raise ValueError(f"labels must be one per row, got an array of shape {values.shape}.")
+    check_labels("reference", reference)
+    values = np.asarray(reference)
     is_number = values.dtype.kind in "iu" and bool(np.all((values >= 0) & (values < n_clusters)))
     classes = np.arange(n_clusters) if is_number else np.unique(values)
     if len(classes) > n_clusters:
-        raise ValueError(f"labels hold {len(classes)} classes, but there are only {n_clusters} clusters.")
+        raise ValueError(f"reference holds {len(classes)} classes, but there are only {n_clusters} clusters.")
     return np.asarray(values[:, None] == classes, dtype=np.float64)

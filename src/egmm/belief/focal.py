@@ -193,9 +193,11 @@ class FocalSets:
                 )
             focal = getattr(cls, family)(n_clusters)
         else:
-            if not isinstance(family, Iterable):
+            given: Any = family
+            sets = list(given) if isinstance(given, Iterable) else [given]
+            if not all(isinstance(members, Iterable) for members in sets):
                 raise TypeError(f"focal_sets must be a family name, a FocalSets or a list of sets, got {family!r}.")
-            focal = cls.from_sets(family, n_clusters)
+            focal = cls.from_sets(sets, n_clusters)
         return focal.with_empty() if empty else focal
 
     # The sets ---------------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ class FocalSets:
 
     def __contains__(self, members: object) -> bool:
         try:
-            mask = _mask_of(members, self._n_clusters)  # type: ignore[arg-type]
+            mask = _mask_of(members, self._n_clusters)
         except (TypeError, ValueError):
             return False
         return bool(self.columns_of(np.array([mask]))[0] >= 0)
@@ -355,7 +357,9 @@ def _singleton_masks(n_clusters: int) -> list[int]:
     return [1 << k for k in range(n_clusters)]
 
 
-def _mask_of(members: Iterable[Any], n_clusters: int) -> int:
+def _mask_of(members: Any, n_clusters: int) -> int:
+    if not isinstance(members, Iterable):
+        raise TypeError(f"a set of clusters must list their numbers, such as {{0, 1}}, got {members!r}.")
     mask = 0
     for k in [members] if isinstance(members, str) else members:
         mask |= 1 << check_integer("a cluster number (counted from zero)", k, 0, n_clusters - 1)

@@ -192,9 +192,12 @@ def coarsen(mass: FloatArray, focal: FocalSets, groups: Sequence[Iterable[int]])
     return transport(mass, touched @ (1 << np.arange(len(images), dtype=np.int64)), len(images))
 
 
-def _check_groups(groups: Sequence[Iterable[int]]) -> tuple[IntArray, int]:
+def _check_groups(groups: Any) -> tuple[IntArray, int]:
     """Bit masks of the groups and the size of the finer frame, each of whose clusters is in one group."""
-    listed = [sorted(group) for group in groups]
+    sets = list(groups) if isinstance(groups, Iterable) else [groups]
+    if not all(isinstance(group, Iterable) for group in sets):
+        raise TypeError(f"groups must be a list of sets of clusters, such as [{{0}}, {{1, 2}}], got {groups!r}.")
+    listed = [sorted(group) for group in sets]
     n_fine = sum(len(group) for group in listed)
     if not listed or not all(listed):
         raise ValueError("groups must be non-empty sets of clusters, one for each cluster of the coarser frame.")

@@ -2,14 +2,13 @@
 
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from egmm._checks import FloatArray, import_optional
-from egmm._files import replacing
+from egmm._files import read_npz, replacing
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import Masses
 
@@ -29,8 +28,9 @@ def read_masses(path: str | os.PathLike[str]) -> Masses:
     path = Path(path)
     try:
         return _read_parquet(path) if _is_parquet(path) else _read_npz(path)
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} holds no credal partition: {error}") from error
+    except (KeyError, ValueError, TypeError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise ValueError(f"{path} holds no credal partition: {why}.") from error
 
 
 def parquet_metadata(focal: FocalSets) -> dict[bytes, bytes]:
@@ -49,8 +49,8 @@ def _write_npz(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
 
 
 def _read_npz(path: Path) -> Masses:
-    with np.load(path, allow_pickle=False) as archive:
-        return archive["mass"], FocalSets(archive["masks"], int(archive["n_clusters"]))
+    arrays = read_npz(path)
+    return arrays["mass"], FocalSets(arrays["masks"], int(arrays["n_clusters"]))
 
 
 def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:

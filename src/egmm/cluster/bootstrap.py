@@ -51,15 +51,19 @@ class Candidate(NamedTuple):
 def draw_starts(
     X: FloatArray, n_clusters: Sequence[int], init: str, n_init: int, random: np.random.RandomState
 ) -> list[FloatArray]:
-    """Means to start from, `n_init` times for each number of clusters that the distinct rows allow."""
+    """Means to start from, `n_init` times for each number of clusters that the rows allow."""
     with ArrayRows(X) as rows:
         sample = draw_sample(rows, int(random.randint(2**31)))
-    possible = [count for count in n_clusters if count <= len(sample.rows)]
-    if not possible:
-        raise ValueError(
-            f"n_clusters={min(n_clusters)} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
-        )
-    return [starting_means(sample, count, init, random) for count in possible for _ in range(n_init)]
+    n_distinct, starts = len(sample.rows), []
+    failure = f"n_clusters={min(n_clusters)} but X has only {n_distinct} distinct rows; use fewer clusters."
+    for count in (count for count in n_clusters if count <= n_distinct):
+        try:
+            starts += [starting_means(sample, count, init, random) for _ in range(n_init)]
+        except ValueError as error:
+            failure = str(error)
+    if not starts:
+        raise ValueError(failure)
+    return starts
 
 
 def choose_mixture(

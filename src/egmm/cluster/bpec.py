@@ -200,7 +200,9 @@ class BPEC(CredalClusterer):
         if has_threshold and self.n_clusters is not None:
             raise ValueError("n_clusters and the thresholds min_belief, min_delta exclude each other; set one to None.")
         if not isinstance(self.init, str):
-            return check_prototypes(self.init, self.n_clusters, X.shape[1]), None
+            prototypes = check_prototypes(self.init, self.n_clusters, X.shape[1])
+            check_integer("the number of prototypes in init", len(prototypes), 1, MAX_CLUSTERS)
+            return prototypes, None
         check_choice("init", self.init, ("peaks",))
         belief, delta = delta_bel(X, self.n_neighbors, self.quantile, n_jobs=self.n_jobs)
         peaks = choose_peaks(belief, delta, self.n_clusters, min_belief=self.min_belief, min_delta=self.min_delta)
@@ -253,7 +255,7 @@ def adapted_metrics(scatters: FloatArray) -> FloatArray:
         roots, axes = np.linalg.eigh(np.nan_to_num(correlation))
         if roots[0] <= ROUNDING * len(roots):
             raise ValueError(
-                f"The scatter of cluster {k} is singular: features are constant or collinear. "
+                f"The scatter of cluster {k + 1} is singular: features are constant or collinear. "
                 "Drop them, set reg_covar (such as 1e-6) or use distance='euclidean'."
             )
         log_root = (np.log(roots).sum() + 2 * np.log(units).sum()) / len(roots)

@@ -47,7 +47,10 @@ def evidential_pricing(focal_sets: Any, n_clusters: int, alpha: Any, beta: Any, 
     focal = FocalSets.of(focal_sets, n_clusters, empty=True)
     missing = np.flatnonzero(~focal.membership.any(axis=0))
     if missing.size:
-        raise ValueError(f"focal_sets must hold every cluster in some set, but cluster {missing[0]} is in none.")
+        raise ValueError(
+            f"focal_sets must hold every cluster in some set, but cluster {missing[0] + 1} (number {missing[0]} "
+            "counted from zero) is in none."
+        )
     return Pricing(
         focal,
         check_real("alpha", alpha, 0),

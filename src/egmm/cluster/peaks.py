@@ -172,14 +172,19 @@ def choose_peaks(
     """
     value = delta * belief
     is_central = belief >= np.median(belief)
-    # Of duplicate rows all but the first have delta zero: two equal prototypes are never chosen.
+    # Of duplicate rows all but the first have delta zero: two equal prototypes are never chosen. Where all rows are
+    # equal, the top one has it too.
+    is_distinct = delta > 0
+    is_distinct[np.argmax(belief)] = True
     candidates = np.lexsort((-value, ~is_central))
-    candidates = candidates[delta[candidates] > 0]
+    candidates = candidates[is_distinct[candidates]]
     if min_belief is not None or min_delta is not None:
         return _above(candidates, belief, delta, min_belief, min_delta)
     wanted = 2 if n_clusters is None else n_clusters
     if wanted > len(candidates):
-        raise ValueError(f"n_clusters={wanted} but X has only {len(candidates)} distinct rows.")
+        asked = f"n_clusters={n_clusters}" if n_clusters is not None else "n_clusters=None means at least 2"
+        rows = "1 distinct row" if len(candidates) == 1 else f"{len(candidates)} distinct rows"
+        raise ValueError(f"{asked} but X has only {rows}; use fewer clusters.")
     if n_clusters is None:
         most = min(int(np.sqrt(len(value))), MAX_CLUSTERS)
         wanted = _before_widest_gap(value[candidates[is_central[candidates]]][: most + 1])
@@ -203,5 +208,10 @@ def _above(
         raise ValueError(
             f"No row reaches min_belief={lowest_belief:g} and min_delta={lowest_delta:g}; the largest are "
             f"{belief.max():.3g} and {delta.max():.3g}."
+        )
+    if len(chosen) > MAX_CLUSTERS:
+        raise ValueError(
+            f"{len(chosen)} rows reach min_belief={lowest_belief:g} and min_delta={lowest_delta:g}, more than the "
+            f"{MAX_CLUSTERS} clusters there may be; raise the thresholds or give n_clusters."
         )
     return chosen

@@ -1,14 +1,13 @@
 """The whole state of a fit in a file, so that a killed fit goes on where it was and ends with the same bits."""
 
 import hashlib
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._files import replacing
+from egmm._files import read_npz, replacing
 from egmm.em.accelerate import QuasiNewton
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters
@@ -56,13 +55,15 @@ class Checkpoint:
         if not self._path.exists():
             return None
         try:
-            with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-                arrays = dict(stored)
+            arrays = read_npz(self._path)
             fingerprint = str(arrays.pop("fingerprint"))
             start = int(arrays.pop("start"))
             progressed = Progressed(_part(arrays, "random"), start, _part(arrays, "ascent"), _part(arrays, "best"))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"checkpoint {self._path} cannot be read ({error}); delete it to start anew.") from error
+        except (OSError, ValueError, KeyError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(
+                f"checkpoint {self._path} cannot be read ({why}); name another file, or delete it to start anew."
+            ) from error
         if fingerprint != self._fingerprint:
             raise ValueError(
                 f"checkpoint {self._path} belongs to a fit of other data or with other parameters; "

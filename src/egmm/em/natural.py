@@ -281,9 +281,14 @@ def _best_natural_means(
 def warn_no_mass(diagonal: FloatArray) -> None:
     """Name the clusters whose mean nothing determines; `diagonal` (C,) is how much does."""
     empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
-    named = f"cluster {', '.join(empty)} has" if empty else "some clusters have"
+    if len(empty) == 1:
+        found = f"cluster {empty[0]} has no mass of its own left and keeps its mean"
+    elif empty:
+        found = f"clusters {', '.join(empty)} have no mass of their own left and keep their means"
+    else:
+        found = "some clusters have no mass of their own left and keep their differences"
     warnings.warn(
-        f"{named} no mass of its own left and keeps its mean; use fewer clusters or another start.",
+        f"{found}; use fewer clusters or another start.",
         ConvergenceWarning,
         stacklevel=2,
     )

@@ -90,10 +90,10 @@ def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArra
         else:
             return
     smallest = [np.linalg.eigvalsh(one)[0] if np.isfinite(one).all() else 0.0 for one in scaled]
-    named = ", ".join(f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(~(smallest > floors)))
+    named = [f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(~(smallest > floors))]
     raise NotPositiveDefiniteError(
-        f"the {covariance} covariance of cluster {named} is not positive definite; use prior='default', a larger "
-        "reg_covar, a simpler covariance model or fewer clusters."
+        f"the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is not positive definite; "
+        "use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
-from egmm.em.parameters import Parameters, is_single, precision_factors
+from egmm.em.parameters import ROUNDING, Parameters, is_single, precision_factors
 from egmm.em.statistics import TINY, Moments
 
 
@@ -62,7 +62,8 @@ def make_prior(
     Parameters
     ----------
     prior : None, 'default', mapping or Prior
-        A mapping may have the keys 'kappa', 'mean', 'degrees' and 'scale', in the units of the rows; missing ones take
+        A mapping may have the keys 'kappa' (at least 0), 'mean', 'degrees' (above 0) and 'scale' (symmetric positive
+        definite, positive numbers for diagonal and spherical models), in the units of the rows; missing ones take
         their defaults.
     moments : Moments
         Of the rows.
@@ -97,7 +98,36 @@ def make_prior(
     scale = _default_scale(moments, n_clusters, covariance)
     if "scale" in prior:
         scale = check_finite_matrix("prior['scale']", prior["scale"], scale.shape)
+        _check_definite(scale)
     return Prior(kappa, mean, degrees, scale)
+
+
+def _check_definite(scale: FloatArray) -> None:
+    """Raise where a scale is no covariance (D, D) and holds no variances (D,) or ()."""
+    if scale.ndim < 2:
+        wanted, is_definite = "positive", bool((scale > 0).all())
+    else:
+        wanted, is_definite = "symmetric positive definite", is_covariance(scale)
+    if not is_definite:
+        came = np.array2string(scale, threshold=16).replace("\n", "")
+        raise ValueError(f"prior['scale'] must be {wanted}, got {came}; leave it out to have the rows' own.")
+
+
+def is_covariance(matrix: FloatArray) -> bool:
+    """Whether a matrix is symmetric and positive definite but for rounding, whatever the units of the features.
+
+    Examples
+    --------
+    >>> is_covariance(np.array([[1.0, 2e-9], [2e-9, 9e-18]])), is_covariance(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    (True, False)
+    """
+    variances = np.diag(matrix)
+    if not (variances > 0).all():
+        return False
+    deviations = np.sqrt(variances)
+    correlation = matrix / deviations / deviations[:, None]
+    is_symmetric = np.abs(correlation - correlation.T).max() < 1e-8
+    return bool(is_symmetric and np.linalg.eigvalsh(correlation)[0] > ROUNDING)
 
 
 def _default_scale(moments: Moments, n_clusters: int, covariance: str) -> FloatArray:

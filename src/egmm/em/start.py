@@ -1,6 +1,7 @@
 """Where EM starts: labels from k-means, at random or given, or given means."""
 
 import threading
+import warnings
 from functools import partial
 from hashlib import sha256
 from operator import attrgetter
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 from egmm._checks import FloatArray, IntArray
@@ -116,14 +118,15 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means, one run from a k-means++ start."""
-    return _labels(_kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random)))
+    return _complete([_labels(_kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random)))], n_clusters)[0]
 
 
 def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> list[IntArray]:
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
-    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once.
+    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
+    and those that leave a cluster without rows not at all.
     """
     seed = int(random.randint(2**31))
     asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed)
@@ -137,12 +140,25 @@ def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomSt
 
 def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
     components, deviations = principal_components(sample)
+    if not deviations.size:  # Rows that are equal but for rounding are one group.
+        return _complete([np.zeros(len(sample.rows), dtype=np.int64)], n_clusters)
     random = np.random.RandomState(seed)
     found: dict[bytes, IntArray] = {}
     for power in SCALINGS:
         labels = _best_labels(Sample(components / deviations**power, sample.weights), n_clusters, random)
         found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
-    return list(found.values())
+    return _complete(list(found.values()), n_clusters)
+
+
+def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
+    """Labels that give every cluster rows. Rows that differ by rounding alone k-means cannot tell apart."""
+    n_groups = [len(np.unique(labels)) for labels in found]
+    if max(n_groups) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} but k-means finds no more than {max(n_groups)} in X: other rows are too close to "
+            "be told apart; use fewer clusters."
+        )
+    return [labels for labels, count in zip(found, n_groups, strict=True) if count == n_clusters]
 
 
 def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
@@ -171,7 +187,8 @@ def _labels(model: KMeans) -> IntArray:
 
 def _kmeans(sample: Sample, model: KMeans) -> KMeans:
     # What has been checked need not be checked again: on small data that costs as much as the clustering.
-    with config_context(assume_finite=True, skip_parameter_validation=True):
+    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # Fewer clusters than asked for: `_complete` says so.
         return model.fit(sample.rows, sample_weight=sample.weights)
 
 
@@ -190,8 +207,10 @@ def principal_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
 def random_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Assign the sample to the nearest of `n_clusters` distinct rows drawn by weight."""
     chance = sample.weights / sample.weights.sum()
-    centres = sample.rows[random.choice(len(chance), size=n_clusters, replace=False, p=chance)]
-    return nearest_labels(sample.rows, centres)
+    drawn = random.choice(len(chance), size=n_clusters, replace=False, p=chance)
+    labels = nearest_labels(sample.rows, sample.rows[drawn])
+    labels[drawn] = np.arange(n_clusters)  # Rounding may put a row nearer to its neighbour than to itself.
+    return labels
 
 
 def nearest_labels(X: FloatArray, means: FloatArray) -> IntArray:
@@ -232,8 +251,9 @@ class Groups(NamedTuple):
         means = self.means
         if means is None:
             if counts.min() <= 0:
+                label = int(counts.argmin())
                 raise ValueError(
-                    f"the start leaves cluster {int(counts.argmin())} without rows; give every cluster some."
+                    f"init leaves cluster {label + 1} (label {label}) without rows; give every cluster some."
                 )
             means = sums / counts[:, None]
         about = scatters_about(scatters, sums, counts, means)

@@ -1,5 +1,6 @@
 """Rows of features from the voxels of a mask: checked, and with equal voxels merged."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -59,6 +60,12 @@ def _check_finite(column: NDArray[Any], image: Image, mask: BoolArray) -> None:
     )
 
 
+def largest_level(image: NDArray[Any], mask: BoolArray) -> float:
+    """Largest absolute grey level in the mask."""
+    inside = image[mask]
+    return max(abs(float(inside.min())), abs(float(inside.max())))
+
+
 def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     r"""Standard deviation of the noise: the commonest standard deviation of small patches.
 
@@ -90,8 +97,10 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     whole = uniform_filter(mask.astype(np.float32), 3, mode="constant") > 1 - 0.5 / size
     if not whole.any():
         return 0.0
-    # Grey levels about their middle: squares of large numbers would swamp the variance in single precision.
-    values = np.where(mask, image, 0).astype(np.float32)
+    # Scaled by a power of two, which rounds nothing: single precision has no squares of huge or tiny numbers.
+    exponent = math.frexp(largest_level(image, mask))[1]
+    values = np.multiply(np.where(mask, image, 0), 2.0**-exponent, dtype=np.float64).astype(np.float32)
+    # About their middle: squares of large numbers would swamp the variance.
     values -= np.float32(np.mean(values[mask], dtype=np.float64))
     mean = uniform_filter(values, 3, mode="constant")[whole]
     variance = uniform_filter(values * values, 3, mode="constant")[whole] - mean * mean
@@ -107,7 +116,7 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     # Where structures are fine, patches on edges are commonest: the first high peak is that of the patches without.
     is_peak = np.concatenate([[True], smooth[1:] >= smooth[:-1]]) & np.concatenate([smooth[:-1] > smooth[1:], [True]])
     mode = int(np.argmax(is_peak & (smooth > smooth.max() / 3)))
-    return float(edges[mode] + edges[mode + 1]) / 2 / ((size - 2) / (size - 1)) ** 0.5
+    return 2.0**exponent * float(edges[mode] + edges[mode + 1]) / 2 / ((size - 2) / (size - 1)) ** 0.5
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> Distinct:

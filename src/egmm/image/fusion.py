@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, check_choice, check_real
+from egmm._checks import FloatArray, IntArray, check_choice, check_integer, check_real
 from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets, combine_masses, discount, normalise
+from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.masses import Masses, embed, joint_family, transport
 from egmm.belief.rules import ON_CONFLICT, RULES
 from egmm.image.features import merge_equal
@@ -29,7 +30,7 @@ class _Mapping(NamedTuple):
 def fuse(
     *sources: Any,
     refining: Any = None,
-    discounts: float | Sequence[float] | None = None,
+    discounts: float | Sequence[float] | FloatArray | None = None,
     rule: str = "dempster",
     on_conflict: str = "vacuous",
     names: Sequence[str] | None = None,
@@ -194,9 +195,7 @@ def _mappings(
     if refining is None:
         identity = [[{k} for k in range(part.n_clusters)] for part in parts]
         return _by_number(parts, identity), names if names is not None else parts[0].names
-    if len(refining) != len(parts):
-        raise ValueError(f"refining must have one entry for each of the {len(parts)} sources, got {len(refining)}.")
-    if not all(isinstance(entry, Mapping) for entry in refining):
+    if not _is_by_name(refining, len(parts)):
         return _by_number(parts, refining), names
     frame = list(names) if names is not None else _frame_names(refining)
     numbers = {name: number for number, name in enumerate(frame)}
@@ -207,15 +206,43 @@ def _mappings(
         if unknown:
             raise ValueError(f"refining names {unknown[0]!r}, which is not in the common frame {frame}.")
         listed.append([{numbers[name] for name in group} for group in ordered])
-    return _by_number(parts, listed), frame
+    return _by_number(parts, listed, frame), frame
+
+
+def _is_by_name(refining: Any, n_sources: int) -> bool:
+    """Whether a refining is by name or by number, or what is wrong with its form."""
+    if not isinstance(refining, Sequence) or isinstance(refining, str):
+        raise TypeError(f"refining must be a list with an entry for each source, got {refining!r}.")
+    if len(refining) != n_sources:
+        raise ValueError(f"refining must have one entry for each of the {n_sources} sources, got {len(refining)}.")
+    is_named = [isinstance(entry, Mapping) for entry in refining]
+    if any(is_named) != all(is_named):
+        raise TypeError("refining must be by name for all sources (mappings) or by number for all (lists), not both.")
+    for number, entry in enumerate(refining):
+        if not _is_listing(entry):
+            raise TypeError(f"refining of source {number} must be a mapping or a list, got {entry!r}.")
+        for group in entry.values() if isinstance(entry, Mapping) else entry:
+            if not _is_listing(group):
+                raise TypeError(
+                    f"refining of source {number} must list what each cluster stands for, got {group!r}; "
+                    f"write [{group!r}]."
+                )
+    return all(is_named)
+
+
+def _is_listing(value: object) -> bool:
+    """Whether a value holds others; a string is one name, not its letters."""
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def _frame_names(refining: Iterable[Mapping[str, Iterable[str]]]) -> list[str]:
     return list(dict.fromkeys(name for entry in refining for group in entry.values() for name in group))
 
 
-def _by_number(parts: list[SegmentedImage], refining: Sequence[Sequence[Iterable[int]]]) -> list[_Mapping]:
-    groups = [[sorted(group) for group in entry] for entry in refining]
+def _by_number(
+    parts: list[SegmentedImage], refining: Sequence[Iterable[Iterable[Any]]], names: Sequence[str] | None = None
+) -> list[_Mapping]:
+    groups = [[[_check_number(k) for k in group] for group in entry] for entry in refining]
     n_common = 1 + max((k for entry in groups for group in entry for k in group), default=-1)
     mappings = []
     for number, (part, entry) in enumerate(zip(parts, groups, strict=True)):
@@ -226,21 +253,28 @@ def _by_number(parts: list[SegmentedImage], refining: Sequence[Sequence[Iterable
             )
         if not all(entry):
             raise ValueError(f"refining of source {number} leaves a cluster without anything to stand for.")
-        missing = set(range(n_common)) - {k for group in entry for k in group}
-        if missing:
+        missing = min(set(range(n_common)) - {k for group in entry for k in group}, default=None)
+        if missing is not None:
+            which = f"cluster {missing + 1} (number {missing} counted from zero)" if names is None else names[missing]
             raise ValueError(
-                f"refining of source {number} must cover the common frame, but cluster {min(missing)} (counted from "
-                "zero) is in none of its groups: that source would rule it out everywhere."
+                f"refining of source {number} must cover the common frame, but {which} is in none of its groups: that "
+                "source would rule it out everywhere."
             )
         masks = [int(FocalSets.from_sets([group], n_common).masks[0]) for group in entry]
         mappings.append(_Mapping(np.array(masks, dtype=np.int64), n_common))
     return mappings
 
 
-def _rates(discounts: float | Sequence[float] | None, n_sources: int) -> list[float]:
+def _check_number(cluster: Any) -> int:
+    return check_integer("a cluster number of refining (counted from zero)", cluster, 0, MAX_CLUSTERS - 1)
+
+
+def _rates(discounts: Any, n_sources: int) -> list[float]:
     if discounts is None:
         return [0.0] * n_sources
-    if isinstance(discounts, Sequence):
+    if isinstance(discounts, np.ndarray):
+        discounts = discounts.tolist()
+    if isinstance(discounts, Sequence) and not isinstance(discounts, str):
         if len(discounts) != n_sources:
             raise ValueError(f"discounts must be one number or {n_sources}, one per source, got {len(discounts)}.")
         return [check_real("discounts", rate, 0.0, 1.0) for rate in discounts]

@@ -14,7 +14,7 @@ from egmm._checks import BoolArray, FloatArray, check_choice, check_integer, che
 from egmm._progress import Progress
 from egmm.belief import FocalSets, commonality, conflict, superset_differences
 from egmm.belief.masses import Masses
-from egmm.image.features import noise_level
+from egmm.image.features import largest_level, noise_level
 from egmm.image.io import Image
 
 Grid: TypeAlias = NDArray[np.float32]
@@ -25,6 +25,9 @@ REACH = {2: 6, 3: 1}
 
 MASS_FLOOR = 1e-30
 """Masses below this count as this in a product: one voxel alone may not exclude a set for all its neighbours."""
+
+LARGEST = 1e36
+"""Grey levels up to this can be summed over a neighbourhood in single precision."""
 
 MAX_CLUSTERS = 6
 """Dempster's rule over neighbours holds a map for every subset of the frame; beyond this they are too many."""
@@ -155,6 +158,10 @@ def pool_images(
     box = _bounding_box(mask)
     inside = mask[box]
     cropped = [Image(image.data[box], image.name, image.affine) for image in images]
+    for image in cropped:
+        largest = largest_level(image.data, inside)
+        if largest > LARGEST:
+            raise ValueError(f"{image.name} has grey levels up to {largest:g}, too large to be pooled; rescale it.")
     values = [np.where(inside, image.data, 0).astype(np.float32) for image in cropped]
     sums = [value.copy() for value in values]
     total = np.ones(inside.shape, dtype=np.float32)

@@ -73,9 +73,10 @@ def _sureness(partition: CredalPartition) -> list[str]:
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
     if empty:
         names = ", ".join(str(k + 1) for k in empty)
+        which, are = (f"cluster {names}", "it is") if len(empty) == 1 else (f"clusters {names}", "they are")
         sentences.append(
-            f"No row has most mass on cluster {names} alone: {'it is' if len(empty) == 1 else 'they are'} seen only "
-            "through sets with other clusters, so fewer clusters may do."
+            f"No row has most mass on {which} alone: {are} seen only through sets with other clusters, so fewer "
+            "clusters may do."
         )
     metas = np.flatnonzero(focal.is_meta)
     if len(metas):

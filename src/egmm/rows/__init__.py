@@ -107,9 +107,11 @@ def remote_rows(X: Any, sample_weight: Any, n_jobs: int | None) -> Any:
 
 def _find(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Path]:
     """Files named, matched by patterns, or below directories, in the order of their names."""
-    named = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
     files: list[Path] = []
     for name in named:
+        if not isinstance(name, str | PathLike):
+            raise TypeError(f"paths must be a path, a pattern or a list of them, got {name!r}.")
         path = Path(name)
         if path.is_file():
             found = [path]
