@@ -123,7 +123,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"focal_sets": "triples"}, ValueError, "focal_sets must be one of 'full', 'pairs', 'singletons'"),
         ({"focal_sets": 3}, TypeError, "focal_sets must be a family name, a FocalSets or a list of sets, got 3."),
         ({"focal_sets": [{0}, {1}, {5}]}, ValueError, "a cluster number (counted from zero) must be an integer from"),
-        ({"focal_sets": [{0}, {1}, {0, 1}]}, ValueError, "focal_sets must cover every cluster; cluster 2 is in none."),
+        ({"focal_sets": [{0}, {1}, {0, 1}]}, ValueError, "cluster 3 (number 2 counted from zero) is in none."),
         ({"focal_sets": [{0}, {1}, {2}, set()]}, ValueError, "focal_sets must not hold the empty set"),
         ({"focal_sets": FocalSets.full(2)}, ValueError, "a family over 2 clusters, but n_clusters=3"),
         (

@@ -105,6 +105,16 @@ def test_failures_are_recorded_and_not_fatal(rng) -> None:
         select_model(X, [13], random_state=0)
 
 
+def test_with_more_features_than_rows_matrices_are_no_candidates(rng) -> None:
+    X = rng.normal(size=(24, 30)) + 3 * np.repeat([0, 1], 12)[:, None]
+    selection = select_model(X, [1, 2, 3], covariance="all", random_state=0)
+    failed = {row["covariance"] for row in selection.table() if row["failure"]}
+    assert failed == {"EEE", "VEE", "EVE", "VVE", "EEV", "VEV", "EVV", "VVV"}
+    with pytest.raises(ValueError, match="'EEE' needs more rows than features, got 24 and 30; use a diagonal model"):
+        select_model(X, [2], random_state=0)
+    assert select_model(X, [2], prior="default", random_state=0).best.labels_.std() > 0
+
+
 def test_degenerate_fits_are_chosen_last(rng) -> None:
     # Two exact copies far away: a cluster of their own has a likelihood without bound.
     X = np.concatenate([rng.normal(size=(60, 2)), np.full((2, 2), 50.0)])

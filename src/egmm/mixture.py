@@ -303,7 +303,11 @@ class EGMM(ClusterMixin, FittedMixture):
             raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
         covered = self.focal_sets_.membership.any(axis=0)
         if not covered.all():
-            raise ValueError(f"focal_sets must cover every cluster; cluster {int(covered.argmin())} is in none.")
+            missing = int(covered.argmin())
+            raise ValueError(
+                f"focal_sets must cover every cluster; cluster {missing + 1} (number {missing} counted from zero) "
+                "is in none."
+            )
         return fit_mixture(rows, total, self.focal_sets_.shares, options)
 
     def _check_parameters(self) -> None:

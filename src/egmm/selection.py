@@ -19,7 +19,7 @@ from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
-from egmm.em.covariance import all_models
+from egmm.em.covariance import all_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
 from egmm.fitted import criteria_of
@@ -325,6 +325,8 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
     try:
+        if isinstance(model, EGMM) and not is_remote(X):
+            _check_enough_rows(model, *np.shape(X))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             model.fit(X, **weights)
@@ -338,6 +340,16 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
+
+
+def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
+    """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
+    is_regular = model.prior is not None or model.reg_covar != "auto"
+    if n_rows <= n_features and not is_regular and not is_diagonal(resolve_covariance(model.covariance, n_features)):
+        raise ValueError(
+            f"covariance={model.covariance!r} needs more rows than features, got {n_rows} and {n_features}; use a "
+            "diagonal model such as 'VVI', prior='default' or a number as reg_covar."
+        )
 
 
 def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:

@@ -21,8 +21,9 @@ from egmm.em.covariance import is_diagonal
 INNER_TOL = 1e-10
 """An iteration inside the M-step ends when the logarithms of its volumes change by less."""
 
-MAX_INNER = 500
-"""Most iterations inside one M-step. Each lowers f, so a cap keeps EM monotone."""
+MAX_INNER = 50
+"""Most iterations inside one M-step. Ten to thirty do, unless scatters are all but singular; each lowers f, so a cap
+keeps EM monotone."""
 
 MAX_SWEEPS = 2
 """Most sweeps over the planes of a common orientation: the next M-step goes on where this one stopped."""
