@@ -121,3 +121,16 @@ def test_words_name_the_runner_up() -> None:
     selection = select_model(X, range(1, 4), random_state=0)
     words = describe(selection.best, selection.best.partition(X), selection=selection)
     assert any(re.search(r"EBIC chose \d clusters? with covariance EEE among 3 candidates; the next", w) for w in words)
+
+
+def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
+    # Four clusters of these eleven rows are degenerate; with EEE their criterion is the higher one.
+    settings = {"focal_sets": "full", "reg_covar": 0.01, "random_state": 0, "certainty": 0.0}
+    selection = select_model(X, [2, 4], ("EEE", "VVV"), **settings)
+    two, four, other, _ = (candidate.value("ebic") for candidate in selection.candidates)
+    assert two < four < 2 * two - other
+    words = " ".join(describe(selection.best, MODEL.partition(X), selection=selection))
+    assert f"among 4 candidates; the next, 2 with VVV, is {two - other:.1f} away." in words
+    alone = select_model(X, [2, 4], **settings)
+    words = " ".join(describe(alone.best, MODEL.partition(X), selection=alone))
+    assert "among 2 candidates; the other is degenerate." in words

@@ -11,7 +11,6 @@ from egmm.plotting import (
     plot_density,
     plot_history,
     plot_masses,
-    plot_model_grid,
     plot_pairs,
     plot_partition,
     view_of,
@@ -66,19 +65,8 @@ def write_figures(folder: Path, fitted: Any) -> None:
 def write_selection(folder: Path, selection: Any) -> None:
     """Write the curve of a selection, and the grid where several models were tried."""
     save(selection.plot(new_axes()), folder / "selection.png")
-    table = selection.table()
-    counts = sorted({record["n_clusters"] for record in table})
-    values: dict[str, list[float]] = {}
-    for record in table:
-        values.setdefault(record["covariance"], [float("nan")] * len(counts))
-        values[record["covariance"]][counts.index(record["n_clusters"])] = record[selection.criterion]
-    if len(values) > 1:
-        grid = plot_model_grid(
-            counts,
-            values,
-            name=selection.criterion.upper(),
-            higher_is_better=selection.higher_is_better,
-            best=(selection.n_clusters, selection.covariance),
-            ax=new_axes(size=(1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(values))),
-        )
-        save(grid, folder / "models.png")
+    counts = {candidate.n_clusters for candidate in selection.candidates}
+    models = {candidate.covariance for candidate in selection.candidates}
+    if len(models) > 1:
+        size = (1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(models))
+        save(selection.plot_grid(new_axes(size=size)), folder / "models.png")

@@ -115,9 +115,13 @@ def _choice(selection: Any) -> str:
     )
     chosen = next(c for c in fitted if (c.n_clusters, c.covariance) == (selection.n_clusters, selection.covariance))
     others = [c for c in fitted if c is not chosen]
+    # A degenerate fit is no rival, whatever its criterion; where the chosen one is degenerate, all are.
+    sound = [c for c in others if not c.is_degenerate or chosen.is_degenerate]
     if not others:
         return sentence + "."
-    second = min(others, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
+    if not sound:
+        return sentence + f"; {'the other is' if len(others) == 1 else 'all others are'} degenerate."
+    second = min(sound, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
     gap = abs(second.value(selection.criterion) - chosen.value(selection.criterion))
     return sentence + f"; the next, {second.n_clusters} with {second.covariance}, is {gap:.1f} away."
 
