@@ -62,11 +62,11 @@ def describe(
 def _sureness(partition: CredalPartition) -> list[str]:
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
-    imprecise = int((focal.cardinalities[chosen] > 1).sum())
+    ambiguous = int((focal.cardinalities[chosen] > 1).sum())
     undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
     average = average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0
     sentences = [
-        _sides(n_rows - imprecise, imprecise),
+        _ambiguous(ambiguous, n_rows),
         _undecided(undecided, n_rows),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
@@ -89,14 +89,13 @@ def _sureness(partition: CredalPartition) -> list[str]:
     return sentences
 
 
-def _sides(precise: int, imprecise: int) -> str:
-    total = precise + imprecise
-    if imprecise == 0:
-        return "Every row has most mass on a single cluster."
+def _ambiguous(number: int, total: int) -> str:
+    if number == 0:
+        return "No row is ambiguous: each has most mass on a single cluster."
+    verb, whose = ("is", "its") if number == 1 else ("are", "their")
     return (
-        f"{_share(precise, total)} {'has' if precise == 1 else 'have'} most mass on a single cluster, "
-        f"{_share(imprecise, total)} on a set of several: for {'this one' if imprecise == 1 else 'these'} "
-        "the data cannot say which."
+        f"{_share(number, total)} {verb} ambiguous: {whose} heaviest set has several clusters, and the data cannot "
+        "say which."
     )
 
 
