@@ -41,9 +41,11 @@ def write_figures(folder: Path, fitted: Any) -> None:
     at = np.arange(len(fitted.X))
     if len(at) > MOST_ROWS:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))
-    # Figures show the columns as the model saw them: ellipses and densities need no translation then.
-    X, partition = fitted.X[at], fitted.partition[at]
-    known = {"means": model.means_, "covariances": model.covariances_, "feature_names": names}
+    # In the units of the file, whatever the model saw.
+    centre, scale = fitted.scaling or (np.zeros(len(names)), np.ones(len(names)))
+    square = np.multiply.outer(scale, scale)
+    X, partition, means = fitted.X[at] * scale + centre, fitted.partition[at], model.means_ * scale + centre
+    known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
     save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
@@ -51,9 +53,9 @@ def write_figures(folder: Path, fitted: Any) -> None:
         view = view_of(X, partition, feature_names=names)
         # Where no set of several clusters is the heaviest, only the more cautious rule shows a difference.
         by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
-        panels = plot_approximations(X, partition, by=by, means=model.means_, view=view, axes=new_axes(2, (4.8, 4.4)))
+        panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
-        density = (model.weights_, model.focal_means_, model.focal_covariances_)
+        density = (model.weights_, model.focal_means_ * scale + centre, model.focal_covariances_ * square)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
     if X.shape[1] > 2:
         figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(11, 11), layout="constrained")
