@@ -124,6 +124,25 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     assert selection.n_clusters == 1
 
 
+def test_the_printed_table_marks_what_is_not_to_be_chosen(blobs) -> None:
+    X, _ = make_diamond()
+    lines = repr(select_model(X, [2, 4], focal_sets="full", reg_covar=0.01, random_state=0)).splitlines()
+    # Four clusters have the higher criterion and are not chosen: the table must say why.
+    assert lines[1:] == [
+        "   C       EEE",
+        "   2     -55.9*",
+        "   4     -52.9~",
+        "* chosen: 2 clusters, EEE",
+        "~ degenerate: a cluster or covariance collapsed; not to be chosen",
+    ]
+    hasty = repr(select_model(blobs, [3], random_state=0, max_iter=1))
+    assert "*?" in hasty
+    assert hasty.endswith("? not converged: raise max_iter")
+    sound = repr(select_model(blobs, [2, 3], random_state=0))
+    assert "~" not in sound
+    assert "?" not in sound
+
+
 def test_the_table_tells_the_weight_of_single_clusters(blobs) -> None:
     selection = select_model(blobs, [2], focal_sets=[[0], [1], [0, 1]], random_state=0)
     assert selection.table()[0]["single_weight"] == pytest.approx(selection.best.weights_[:2].sum())

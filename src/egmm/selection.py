@@ -24,7 +24,7 @@ from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
 from egmm.fitted import criteria_of
 from egmm.mixture import EGMM
-from egmm.plotting.selection import plot_criterion
+from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import available_cores
 
@@ -53,6 +53,12 @@ INDICES: dict[type, Index] = {
 }
 """The peers' own indices."""
 
+MARKS = {
+    "~": "degenerate: a cluster or covariance collapsed; not to be chosen",
+    "?": "not converged: raise max_iter",
+}
+"""What the marks beside printed values mean."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -69,6 +75,11 @@ class Candidate:
     def is_degenerate(self) -> bool:
         """Whether the fit collapsed, so that its likelihood is no guide."""
         return bool(getattr(self.model, "degenerate_", False))
+
+    @property
+    def marks(self) -> str:
+        """Marks of a fit that is not to be trusted, explained in `MARKS`."""
+        return "~" * self.is_degenerate + "?" * (not getattr(self.model, "converged_", True))
 
     @property
     def single_weight(self) -> float:
@@ -136,43 +147,57 @@ class Selection:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the criterion against the number of clusters, a line per covariance model."""
-        counts, models = self._axes()
-        values = {model: [self._value(count, model) for count in counts] for model in models}
-        degenerate = {(c.n_clusters, c.covariance) for c in self.candidates if c.is_degenerate}
-        return plot_criterion(
-            counts,
-            values,
-            name=self.criterion.upper(),
-            higher_is_better=self.higher_is_better,
-            best=(self.n_clusters, self.covariance),
-            doubtful={model: [(count, model) in degenerate for count in counts] for model in models},
-            ax=ax,
-        )
+        return self._draw(plot_criterion, ax)
+
+    def plot_grid(self, ax: Any = None) -> Any:
+        """Draw the criterion for every covariance model and number of clusters as a grid of colours."""
+        return self._draw(plot_model_grid, ax)
 
     def __repr__(self) -> str:
         counts, models = self._axes()
         better = "higher" if self.higher_is_better else "lower"
-        lines = [f"{self.criterion.upper()} ({better} is better)", "C".rjust(4) + "".join(m.rjust(12) for m in models)]
+        lines = [
+            f"{self.criterion.upper()} ({better} is better)",
+            "C".rjust(4) + "".join(f"{m:>10}  " for m in models).rstrip(),
+        ]
         for count in counts:
-            cells = []
-            for model in models:
-                mark = "*" if (count, model) == (self.n_clusters, self.covariance) else ""
-                value = self._value(count, model)
-                cells.append(("failed" if np.isnan(value) else f"{_short(value)}{mark}").rjust(12))
-            lines.append(str(count).rjust(4) + "".join(cells))
+            # Marks stand in a column of their own, so that the numbers stay below each other.
+            cells = (self._cell(count, model) for model in models)
+            lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}")
-        return "\n".join(lines)
+        used = {mark for candidate in self.candidates for mark in candidate.marks}
+        return "\n".join(lines + [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used])
 
     def _axes(self) -> tuple[list[int], list[str]]:
         counts = sorted({candidate.n_clusters for candidate in self.candidates})
         models = list(dict.fromkeys(candidate.covariance for candidate in self.candidates))
         return counts, models
 
-    def _value(self, n_clusters: int, covariance: str) -> float:
+    def _draw(self, plot: Callable[..., Any], ax: Any) -> Any:
+        counts, models = self._axes()
+        fits = {model: [self._at(count, model) for count in counts] for model in models}
+        return plot(
+            counts,
+            {model: [c.value(self.criterion) for c in line] for model, line in fits.items()},
+            name=self.criterion.upper(),
+            higher_is_better=self.higher_is_better,
+            best=(self.n_clusters, self.covariance),
+            doubtful={model: [c.is_degenerate for c in line] for model, line in fits.items()},
+            ax=ax,
+        )
+
+    def _cell(self, n_clusters: int, covariance: str) -> tuple[str, str]:
+        """A value as printed, and the marks beside it."""
+        candidate = self._at(n_clusters, covariance)
+        value = candidate.value(self.criterion)
+        star = "*" if candidate is self._chosen else ""
+        return "failed" if np.isnan(value) else _short(value), star + candidate.marks
+
+    def _at(self, n_clusters: int, covariance: str) -> Candidate:
         for candidate in self.candidates:
             if (candidate.n_clusters, candidate.covariance) == (n_clusters, covariance):
-                return candidate.value(self.criterion)
-        return float("nan")
+                return candidate
+        return Candidate(n_clusters, covariance)
 
 
 def select_model(

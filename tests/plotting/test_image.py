@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from egmm.image import make_brain_phantom, segment
-from egmm.plotting.image import plot_approximations, rough_colours
+from egmm.plotting.image import LOWER, UPPER, plot_approximations, rough_colours
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -29,6 +29,9 @@ def test_one_panel_per_cluster_with_counts() -> None:
     for cluster, (ax, name) in enumerate(zip(axes, result.names, strict=True)):
         sure, both = int(lower[..., cluster].sum()), int((upper & ~lower)[..., cluster].sum())
         assert ax.get_title() == f"{name}\n{sure} sure, {both} ambiguous"
+    legend = axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["surely in the cluster", "possibly (ambiguous)"]
+    assert [handle.get_color() for handle in legend.legend_handles] == [LOWER, UPPER]
     plt.close("all")
 
 

@@ -242,6 +242,19 @@ def test_grid_frames_the_best_and_writes_every_value() -> None:
     np.testing.assert_allclose(frame.mean(axis=0), [0.906, -0.094], atol=1e-9)
 
 
+def test_grid_hatches_degenerate_fits_and_leaves_them_out_of_the_colours() -> None:
+    values = {"EEE": [-10.0, -5.0], "VVV": [-7.0, 90.0]}
+    ax = plot_model_grid([2, 3], values, best=(3, "EEE"), doubtful={"EEE": [False, False], "VVV": [False, True]})
+    order = ax.images[0].get_array()
+    assert order.mask.tolist() == [[False, False], [False, True]]
+    assert order.max() == order[0, 1]
+    (hatched,) = ax.patches
+    assert hatched.get_hatch()
+    np.testing.assert_allclose(hatched.get_xy()[0], [0.5, 0.5])
+    assert ax.get_title() == "EBIC (higher is better)\nhatched: degenerate, not to be chosen"
+    assert "hatched" not in plot_model_grid([2, 3], values).get_title()
+
+
 def test_pairs_have_a_panel_per_pair_of_features(rng: np.random.Generator) -> None:
     labels = np.arange(90) % 3
     rows = rng.normal(size=(90, 8)) + labels[:, None]

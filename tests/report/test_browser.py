@@ -9,6 +9,7 @@ import pytest
 
 from egmm import EGMM, select_model
 from egmm.datasets import make_four_class
+from egmm.em.covariance import MODELS
 from egmm.report import write_report
 
 HOSTILE = ["<script>window.hit = 1</script>", "</script><img src=x onerror='window.hit = 1'>", "a & \"b\" 'c'"]
@@ -116,14 +117,14 @@ def test_pointing_at_a_row_shows_its_masses(page_of: Any, report: Path, fitted: 
     assert len(seen | {before}) > 5
 
 
-def test_slider_leaves_the_ambiguous_rows(page_of: Any, report: Path, fitted: tuple[Any, Any]) -> None:
+def test_slider_leaves_the_doubtful_rows(page_of: Any, report: Path, fitted: tuple[Any, Any]) -> None:
     model, X = fitted
     page = page_of(report)
-    ambiguity = 1 - model.predict_proba(X).max(axis=1)
+    doubt = 1 - model.predict_proba(X).max(axis=1)
     before = pixels(page)
     page.fill("#threshold", "40")
     settle(page)
-    expected = int((ambiguity >= 0.4 * 0.75).sum())
+    expected = int((doubt >= 0.4 * 0.75).sum())
     assert page.inner_text("#threshold-text").startswith(f"0.30: {expected} rows")
     assert int(page.get_attribute("#scatter", "data-drawn")) == expected
     assert 0 < expected < len(X)
@@ -221,11 +222,77 @@ def test_selection_is_drawn_with_the_best_ringed(page_of: Any, tmp_path: Path) -
     assert page.locator("#history-chart polyline").count() == 1
 
 
-def test_one_feature_is_drawn_against_ambiguity(page_of: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def many_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    X, _ = make_four_class(120, random_state=0)
+    selection = select_model(X, [2, 3], MODELS, random_state=0, max_iter=5)
+    return write_report(tmp_path_factory.mktemp("models") / "report.html", selection.best, X, selection=selection)
+
+
+def test_of_many_models_each_line_is_named_and_one_stands_out(page_of: Any, many_models: Path) -> None:
+    page = page_of(many_models)
+    names = page.locator("#selection-chart .series text")
+    assert sorted(names.all_text_contents()) == sorted(MODELS)
+    tops = sorted(box["y"] for box in (name.bounding_box() for name in names.all()))
+    assert min(np.diff(tops)) > 10  # no name over another
+    colours = page.eval_on_selector_all("#selection-chart .series", "all => all.map(g => getComputedStyle(g).color)")
+    assert sorted(colours.count(colour) for colour in set(colours)) == [1, 13]
+    # Pointing at a name, or coming to it by keyboard, lights its line and tells its value.
+    names.get_by_text("EEV", exact=True).hover()
+    assert page.text_content("#selection-chart .series.lit text") == "EEV"
+    assert "EEV, number of clusters 3: -" in page.inner_text("#selection-chart")
+    page.focus("#selection-chart .series >> nth=0")
+    assert page.text_content("#selection-chart .series.lit text") == MODELS[0]
+
+
+def test_text_of_charts_is_legible_on_a_phone(page_of: Any, many_models: Path) -> None:
+    page = page_of(many_models, 390, 800)
+    for chart in ("#selection-chart", "#history-chart"):
+        for text in page.locator(f"{chart} svg text").all():
+            assert text.bounding_box()["height"] >= 11
+    page.set_viewport_size({"width": 800, "height": 600})
+    settle(page)
+    assert page.locator("#history-chart svg").bounding_box()["width"] > 390
+
+
+def test_zoom_buttons_are_not_over_rows(page_of: Any, report: Path) -> None:
+    page = page_of(report, 390, 800)
+    assert page.locator("#zoom-in").bounding_box()["y"] + 30 < page.locator("#scatter").bounding_box()["y"]
+
+
+def test_a_finger_moves_the_page_or_what_is_enlarged(page_of: Any, report: Path) -> None:
+    page = page_of(report, 390, 800, has_touch=True)
+    page.locator("#scatter").scroll_into_view_if_needed()
+    fingers = page.context.new_cdp_session(page)
+
+    def drag(down: float) -> tuple[float, bool]:
+        """How far the page went, and whether the picture changed, no row being chosen by it."""
+        box = page.locator("#scatter").bounding_box()
+        x, y = box["x"] + box["width"] - 40, box["y"] + box["height"] / 2
+        before, at = pixels(page), page.evaluate("scrollY")
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+        for step in range(1, 11):
+            point = {"x": x, "y": y + down * step / 10}
+            fingers.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        page.wait_for_timeout(300)
+        return page.evaluate("scrollY") - at, pixels(page) != before
+
+    scrolled, _ = drag(-120)
+    assert scrolled > 50
+    page.click("#zoom-in")
+    chosen = page.inner_text("#object")
+    assert drag(-120) == (0, True)
+    assert page.inner_text("#object") == chosen
+    page.click("#zoom-reset")
+    assert drag(-60)[0] > 20
+
+
+def test_one_feature_is_drawn_against_doubt(page_of: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 50)])[:, None]
     page = page_of(write_report(tmp_path / "report.html", EGMM(2, random_state=0).fit(X), X))
-    assert page.evaluate("document.getElementById('axis-y').selectedOptions[0].textContent") == "ambiguity"
+    assert page.evaluate("document.getElementById('axis-y').selectedOptions[0].textContent") == "doubt"
     assert int(page.get_attribute("#scatter", "data-drawn")) == 100
 
 

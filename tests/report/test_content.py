@@ -46,13 +46,13 @@ def test_rows_and_masses_are_those_of_the_model() -> None:
 
 def test_slider_counts_are_of_all_rows() -> None:
     data = data_of(render_report(MODEL, X))
-    ambiguity = 1 - MODEL.predict_proba(X).max(axis=1)
-    assert data["ambiguousRows"][0] == 11
-    assert data["ambiguousRows"][LEVELS // 2] == int((ambiguity >= 0.25).sum())
-    assert len(data["ambiguousRows"]) == LEVELS + 1
+    doubt = 1 - MODEL.predict_proba(X).max(axis=1)
+    assert data["doubtfulRows"][0] == 11
+    assert data["doubtfulRows"][LEVELS // 2] == int((doubt >= 0.25).sum())
+    assert len(data["doubtfulRows"]) == LEVELS + 1
 
 
-def test_the_most_ambiguous_object_comes_first() -> None:
+def test_the_most_doubtful_object_comes_first() -> None:
     first = data_of(render_report(MODEL, X))["objects"][0]
     # Object 6 of the paper, half-way between the diamonds.
     assert (first["row"], first["set"]) == (5, "{1,2}")
@@ -99,7 +99,8 @@ def test_python_to_reproduce_is_what_was_asked_for() -> None:
 def test_words_say_what_is_sure_and_what_is_not() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0.1, 0.9], [0.2, 0.8, 0], [1, 0, 0]], FocalSets.full(2))
     words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
-    assert "3 rows (75.0 %) have most mass on a single cluster, 1 row (25.0 %) on a set of several" in words
+    assert "1 row (25.0 %) is ambiguous: its heaviest set has several clusters" in words
+    assert "No row is ambiguous" in " ".join(describe(MODEL, partition[[0, 2]]))
     assert "1 row (25.0 %) lies far from every component" in words
     assert "clusters {1,2}, with 22.5 % of all mass" in words
 
@@ -123,3 +124,16 @@ def test_words_name_the_runner_up() -> None:
     selection = select_model(X, range(1, 4), random_state=0)
     words = describe(selection.best, selection.best.partition(X), selection=selection)
     assert any(re.search(r"EBIC chose \d clusters? with covariance EEE among 3 candidates; the next", w) for w in words)
+
+
+def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
+    # Four clusters of these eleven rows are degenerate; with EEE their criterion is the higher one.
+    settings = {"focal_sets": "full", "reg_covar": 0.01, "random_state": 0, "certainty": 0.0}
+    selection = select_model(X, [2, 4], ("EEE", "VVV"), **settings)
+    two, four, other, _ = (candidate.value("ebic") for candidate in selection.candidates)
+    assert two < four < 2 * two - other
+    words = " ".join(describe(selection.best, MODEL.partition(X), selection=selection))
+    assert f"among 4 candidates; the next, 2 with VVV, is {two - other:.1f} away." in words
+    alone = select_model(X, [2, 4], **settings)
+    words = " ".join(describe(alone.best, MODEL.partition(X), selection=alone))
+    assert "among 2 candidates; the other is degenerate." in words

@@ -67,8 +67,10 @@ def _diamond(work: Path) -> None:
     selection.plot(left)
     plot_masses(partition, ax=middle)
     plot_partition(X, partition, means=model.means_, covariances=model.covariances_, ax=right)
-    for ax, title in ((left, "how many clusters"), (middle, "mass function of each object"), (right, "the objects")):
-        ax.set_title(title)
+    # The curve's own title says which fits are not to be chosen.
+    left.set_title(f"how many clusters\n{left.get_title()}")
+    middle.set_title("mass function of each object")
+    right.set_title("the objects")
     figures.save(left, work / "diamond.png")
 
 

@@ -11,7 +11,6 @@ from egmm.plotting import (
     plot_density,
     plot_history,
     plot_masses,
-    plot_model_grid,
     plot_pairs,
     plot_partition,
     view_of,
@@ -42,9 +41,11 @@ def write_figures(folder: Path, fitted: Any) -> None:
     at = np.arange(len(fitted.X))
     if len(at) > MOST_ROWS:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))
-    # Figures show the columns as the model saw them: ellipses and densities need no translation then.
-    X, partition = fitted.X[at], fitted.partition[at]
-    known = {"means": model.means_, "covariances": model.covariances_, "feature_names": names}
+    # In the units of the file, whatever the model saw.
+    centre, scale = fitted.scaling or (np.zeros(len(names)), np.ones(len(names)))
+    square = np.multiply.outer(scale, scale)
+    X, partition, means = fitted.X[at] * scale + centre, fitted.partition[at], model.means_ * scale + centre
+    known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
     save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
@@ -52,9 +53,9 @@ def write_figures(folder: Path, fitted: Any) -> None:
         view = view_of(X, partition, feature_names=names)
         # Where no set of several clusters is the heaviest, only the more cautious rule shows a difference.
         by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
-        panels = plot_approximations(X, partition, by=by, means=model.means_, view=view, axes=new_axes(2, (4.8, 4.4)))
+        panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
-        density = (model.weights_, model.focal_means_, model.focal_covariances_)
+        density = (model.weights_, model.focal_means_ * scale + centre, model.focal_covariances_ * square)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
     if X.shape[1] > 2:
         figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(11, 11), layout="constrained")
@@ -66,19 +67,8 @@ def write_figures(folder: Path, fitted: Any) -> None:
 def write_selection(folder: Path, selection: Any) -> None:
     """Write the curve of a selection, and the grid where several models were tried."""
     save(selection.plot(new_axes()), folder / "selection.png")
-    table = selection.table()
-    counts = sorted({record["n_clusters"] for record in table})
-    values: dict[str, list[float]] = {}
-    for record in table:
-        values.setdefault(record["covariance"], [float("nan")] * len(counts))
-        values[record["covariance"]][counts.index(record["n_clusters"])] = record[selection.criterion]
-    if len(values) > 1:
-        grid = plot_model_grid(
-            counts,
-            values,
-            name=selection.criterion.upper(),
-            higher_is_better=selection.higher_is_better,
-            best=(selection.n_clusters, selection.covariance),
-            ax=new_axes(size=(1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(values))),
-        )
-        save(grid, folder / "models.png")
+    counts = {candidate.n_clusters for candidate in selection.candidates}
+    models = {candidate.covariance for candidate in selection.candidates}
+    if len(models) > 1:
+        size = (1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(models))
+        save(selection.plot_grid(new_axes(size=size)), folder / "models.png")

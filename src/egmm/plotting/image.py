@@ -78,7 +78,7 @@ def plot_approximations(
     """
     if axes is None:
         plt = import_optional("matplotlib.pyplot", "Plots", "plot")
-        size = (2.6 * len(lower), 2.6 * grey.shape[0] / grey.shape[1] + 0.4)
+        size = (2.6 * len(lower), 2.6 * grey.shape[0] / grey.shape[1] + 0.9)
         axes = plt.subplots(1, len(lower), figsize=size, squeeze=False, layout="constrained")[1]
     axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(axes) != len(lower):
@@ -89,4 +89,7 @@ def plot_approximations(
         counts = f"{int(sure.sum())} sure, {int((possible & ~sure).sum())} ambiguous"
         ax.set_title(f"{title}\n{counts}", fontsize="small")
         ax.set_axis_off()
+    for colour, label in ((LOWER, "surely in the cluster"), (UPPER, "possibly (ambiguous)")):
+        axes[0].plot([], [], "s", color=colour, label=label)
+    axes[0].legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), frameon=False, fontsize="small")
     return axes

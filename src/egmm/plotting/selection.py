@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from egmm._checks import FloatArray
 from egmm.plotting.style import MARKERS, PALETTE, axes_or_new
 
 
@@ -79,6 +80,7 @@ def plot_model_grid(
     name: str = "EBIC",
     higher_is_better: bool = True,
     best: tuple[int, str] | None = None,
+    doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
     """Draw a criterion for every model and number of clusters as a grid of colours, dark is better, best framed.
@@ -95,6 +97,8 @@ def plot_model_grid(
         Direction, told in the title.
     best : tuple of (int, str), default=None
         Number of clusters and model chosen.
+    doubtful : mapping of str to sequence of bool, default=None
+        Fits that are no candidates although their criterion may be better, hatched and without colour: degenerate ones.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -114,19 +118,28 @@ def plot_model_grid(
     # Colours follow the order, not the size: one poor model would else leave all others alike.
     order = np.full(grid.shape, np.nan)
     known = np.isfinite(goodness)
-    order[known] = np.argsort(np.argsort(goodness[known])) / max(1, known.sum() - 1)
+    hatched = known & np.array([doubtful[model] if doubtful else [False] * grid.shape[1] for model in values])
+    ranked = known & ~hatched
+    order[ranked] = np.argsort(np.argsort(goodness[ranked])) / max(1, ranked.sum() - 1)
     ax.imshow(order, cmap="Blues", vmin=-0.15, vmax=1.25, aspect="auto")
     for (i, j), value in np.ndenumerate(grid):
         text, colour = (
             (f"{value:.1f}", "white" if order[i, j] > 0.75 else "black") if known[i, j] else ("failed", "grey")
         )
+        if hatched[i, j]:
+            ax.fill(*_corners(i, j, 0.5), facecolor="none", edgecolor="#c8c8c8", hatch="///", linewidth=0)
         ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
     ax.set_xticks(range(len(n_clusters)), [str(count) for count in n_clusters])
     ax.set_yticks(range(len(values)), list(values))
     if best is not None:
         i, j = list(values).index(best[1]), list(n_clusters).index(best[0])
-        xs, ys = (np.array([-0.47, 0.47, 0.47, -0.47, -0.47]) + j, np.array([-0.47, -0.47, 0.47, 0.47, -0.47]) + i)
-        ax.plot(xs, ys, color=PALETTE[1], linewidth=2.5)
+        ax.plot(*_corners(i, j, 0.47), color=PALETTE[1], linewidth=2.5)
     ax.set(xlabel="number of clusters", ylabel="model")
-    ax.set_title(f"{name} ({'higher' if higher_is_better else 'lower'} is better)")
+    note = "\nhatched: degenerate, not to be chosen" if hatched.any() else ""
+    ax.set_title(f"{name} ({'higher' if higher_is_better else 'lower'} is better){note}", fontsize="medium")
     return ax
+
+
+def _corners(row: int, column: int, reach: float) -> FloatArray:
+    """Corners of a cell of the grid, (2, 5), the first again at the end."""
+    return reach * np.array([[-1, 1, 1, -1, -1], [-1, -1, 1, 1, -1]]) + [[column], [row]]

@@ -19,10 +19,10 @@ MOST_BYTES = 3_000_000
 """Size of the rows drawn, before encoding."""
 
 MOST_LISTED = 200
-"""Most ambiguous rows and outliers listed, each."""
+"""Most doubtful rows and outliers listed, each."""
 
 LEVELS = 100
-"""Steps of the ambiguity slider."""
+"""Steps of the doubt slider."""
 
 HIDDEN_PARAMETERS = ("verbose", "n_jobs", "warm_start", "checkpoint")
 """Parameters that say how a fit was run, not what was fitted."""
@@ -54,8 +54,9 @@ def content(
     shown: Shown, model: Any, partition: CredalPartition, outliers: BoolArray, selection: Any = None
 ) -> dict[str, Any]:
     """Collect the page's data: everything in it is text, a number or a list of them."""
-    ambiguity = 1.0 - partition.pignistic().max(axis=1)
-    listed = _listed(ambiguity, outliers)
+    # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
+    doubt = 1.0 - partition.pignistic().max(axis=1)
+    listed = _listed(doubt, outliers)
     drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
     return {
         "columns": shown.names,
@@ -69,8 +70,8 @@ def content(
         "colours": [_hex(colour) for colour in cluster_colours(partition.n_clusters)],
         "means": _rounded(shown.means),
         "covariances": _rounded(shown.covariances),
-        "ambiguousRows": _counts_above(ambiguity, partition.n_clusters),
-        "objects": _objects(listed, drawn, ambiguity, outliers, partition),
+        "doubtfulRows": _counts_above(doubt, partition.n_clusters),
+        "objects": _objects(listed, drawn, doubt, outliers, partition),
         "history": _rounded(_thinned(model.log_likelihood_history_)),
         "historySteps": _thinned(np.arange(len(model.log_likelihood_history_))).tolist(),
         "selection": None if selection is None else _selection(selection),
@@ -78,9 +79,9 @@ def content(
     }
 
 
-def _listed(ambiguity: FloatArray, outliers: BoolArray) -> IntArray:
-    """Rows in the table: the most ambiguous ones, then outliers not among them."""
-    most = np.argsort(-ambiguity, kind="stable")[:MOST_LISTED]
+def _listed(doubt: FloatArray, outliers: BoolArray) -> IntArray:
+    """Rows in the table: the most doubtful ones, then outliers not among them."""
+    most = np.argsort(-doubt, kind="stable")[:MOST_LISTED]
     far = np.flatnonzero(outliers)
     return np.concatenate([most, np.setdiff1d(far, most)[:MOST_LISTED]])
 
@@ -124,16 +125,16 @@ def _sets(model: Any, partition: CredalPartition) -> list[dict[str, Any]]:
     ]
 
 
-def _counts_above(ambiguity: FloatArray, n_clusters: int) -> list[int]:
-    """How many of all rows have at least the ambiguity of each slider step; the last step is the largest possible."""
+def _counts_above(doubt: FloatArray, n_clusters: int) -> list[int]:
+    """How many of all rows have at least the doubt of each slider step; the last step is the largest possible."""
     largest = 1.0 - 1.0 / n_clusters
     thresholds = np.linspace(0.0, largest, LEVELS + 1)
-    # Rows exactly on a step count: half and half is as ambiguous as two clusters can be.
-    return [int(count) for count in len(ambiguity) - np.searchsorted(np.sort(ambiguity) + 1e-9, thresholds)]
+    # Rows exactly on a step count: half and half is as doubtful as two clusters can be.
+    return [int(count) for count in len(doubt) - np.searchsorted(np.sort(doubt) + 1e-9, thresholds)]
 
 
 def _objects(
-    listed: IntArray, drawn: IntArray, ambiguity: FloatArray, outliers: BoolArray, partition: CredalPartition
+    listed: IntArray, drawn: IntArray, doubt: FloatArray, outliers: BoolArray, partition: CredalPartition
 ) -> list[dict[str, Any]]:
     some = partition[listed]
     labels, chosen, bits = some.labels(), some.sets(), some.nonspecificity()
@@ -143,7 +144,7 @@ def _objects(
             "at": int(at),
             "set": partition.focal_sets.labels[chosen[i]],
             "cluster": int(labels[i]) + 1,
-            "ambiguity": round(float(ambiguity[row]), 4),
+            "doubt": round(float(doubt[row]), 4),
             "bits": round(float(bits[i]), 4),
             "outlier": bool(outliers[row]),
         }

@@ -38,7 +38,7 @@
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
-  const heaviest = new Uint16Array(n), topMass = new Float32Array(n), ambiguity = new Float32Array(n);
+  const heaviest = new Uint16Array(n), topMass = new Float32Array(n), doubt = new Float32Array(n);
   const byMass = [], byDominance = [];
   for (let i = 0; i < n; i++) {
     const belief = new Float64Array(C), plausibility = new Float64Array(C), pignistic = new Float64Array(C);
@@ -52,7 +52,7 @@
     }
     heaviest[i] = best;
     topMass[i] = mass(best, i);
-    ambiguity[i] = 1 - Math.max(...pignistic);
+    doubt[i] = 1 - Math.max(...pignistic);
     byMass.push(members[best]);
     const most = Math.max(...belief);
     byDominance.push([...plausibility.keys()].filter((k) => plausibility[k] >= most - 3e-5));
@@ -79,16 +79,16 @@
 
   // State -----------------------------------------------------------------------------------------------------------
   const state = { x: 0, y: 0, threshold: 0, lower: false, upper: false, rule: "mass", ellipses: true, outliers: true,
-                  hidden: new Set(), chosen: -1, box: null };
-  const largestAmbiguity = 1 - 1 / C;
+                  hidden: new Set(), chosen: -1, box: null, scale: 1 };
+  const largestDoubt = 1 - 1 / C;
   const projections = data.axes.length > D;
-  data.axes.push({ name: "ambiguity", d: null });
+  data.axes.push({ name: "doubt", d: null });
   state.x = projections ? D : 0;
   state.y = projections ? D + 1 : 1;
 
   const coordinates = new Map();
   function positions(axis) {
-    if (data.axes[axis].d === null) return ambiguity;
+    if (data.axes[axis].d === null) return doubt;
     if (coordinates.has(axis)) return coordinates.get(axis);
     const { d, o } = data.axes[axis], out = new Float64Array(n);
     for (let column = 0; column < D; column++) {
@@ -121,7 +121,9 @@
   function fitBox() {
     const [x0, x1] = extent(withCentres(state.x)), [y0, y1] = extent(withCentres(state.y));
     state.box = { x0, x1, y0, y1 };
+    state.scale = 1;
   }
+  const isPart = () => state.scale < 0.99;
   const toX = (v) => margin.left + ((v - state.box.x0) / (state.box.x1 - state.box.x0)) * (width - margin.left - margin.right);
   const toY = (v) => height - margin.bottom - ((v - state.box.y0) / (state.box.y1 - state.box.y0)) * (height - margin.top - margin.bottom);
 
@@ -181,7 +183,7 @@
 
   function drawRows() {
     const px = positions(state.x), py = positions(state.y);
-    const limit = (state.threshold / 100) * largestAmbiguity - 2e-5;
+    const limit = (state.threshold / 100) * largestDoubt - 2e-5;
     const size = n > 8000 ? 1.3 : n > 2000 ? 2 : n > 300 ? 3 : 4.5;
     for (let i = 0; i < n; i++) { screenX[i] = toX(px[i]); screenY[i] = toY(py[i]); }
     const colours = data.sets.map((_, j) => setColour(j));
@@ -196,7 +198,7 @@
     let drawn = 0;
     for (const i of order) {
       if (state.hidden.has(heaviest[i])) continue;
-      if (ambiguity[i] < limit) paint(i, faded, 0.35, 0.7);
+      if (doubt[i] < limit) paint(i, faded, 0.35, 0.7);
       else { paint(i, colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
     }
     context.globalAlpha = 1;
@@ -288,6 +290,8 @@
     const ratio = window.devicePixelRatio || 1;
     width = canvas.clientWidth;
     height = canvas.clientHeight;
+    // A finger moves the plot while it shows a part of the rows, else the page.
+    canvas.style.touchAction = isPart() ? "pinch-zoom" : "pan-y pinch-zoom";
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -338,7 +342,7 @@
     }
     const kind = isOutlier[i] ? "outlier; " : "";
     box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}` }),
-      element("span", { class: "note", text: `  ${kind}ambiguity ${ambiguity[i].toFixed(3)}` }), list, facts);
+      element("span", { class: "note", text: `  ${kind}doubt ${doubt[i].toFixed(3)}` }), list, facts);
     for (const line of document.querySelectorAll("#objects-table tr.chosen")) line.classList.remove("chosen");
     const listed = document.querySelector(`#objects-table tr[data-at="${i}"]`);
     if (listed) listed.classList.add("chosen");
@@ -358,10 +362,12 @@
 
   let drag = null;
   canvas.addEventListener("pointerdown", (event) => {
+    if (!event.isPrimary) return;
     drag = { x: event.clientX, y: event.clientY, box: { ...state.box }, moved: false };
+    canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
-    if (drag && event.buttons && event.pointerType === "mouse") {
+    if (drag && event.buttons && (event.pointerType === "mouse" || isPart())) {
       const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
       if (Math.abs(dx) + Math.abs(dy) > 4) drag.moved = true;
       const sx = ((drag.box.x1 - drag.box.x0) * dx) / (width - margin.left - margin.right);
@@ -376,9 +382,11 @@
     if (drag && !drag.moved) { const i = nearest(event); if (i >= 0) choose(i); }
     drag = null;
   });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
 
   function zoom(factor) {
     const { x0, x1, y0, y1 } = state.box, cx = (x0 + x1) / 2, cy = (y0 + y1) / 2;
+    state.scale *= factor;
     state.box = { x0: cx + (x0 - cx) * factor, x1: cx + (x1 - cx) * factor, y0: cy + (y0 - cy) * factor, y1: cy + (y1 - cy) * factor };
     redraw();
   }
@@ -411,8 +419,8 @@
   $("rule").addEventListener("change", () => { state.rule = $("rule").value; redraw(); });
   function showThreshold() {
     state.threshold = +$("threshold").value;
-    const count = data.ambiguousRows[state.threshold], share = ((100 * count) / data.nRows).toFixed(1);
-    const at = ((state.threshold / 100) * largestAmbiguity).toFixed(2);
+    const count = data.doubtfulRows[state.threshold], share = ((100 * count) / data.nRows).toFixed(1);
+    const at = ((state.threshold / 100) * largestDoubt).toFixed(2);
     $("threshold-text").textContent = `${at}: ${spaced(count)} rows (${share} %)`;
     redraw();
   }
@@ -490,7 +498,7 @@
   function showObjects() {
     table($("objects-table"), [
       { name: "row", value: (r) => r.row + 1, show: (r) => String(r.row + 1) },
-      { name: "ambiguity", value: (r) => r.ambiguity, show: (r) => r.ambiguity.toFixed(3) },
+      { name: "doubt", value: (r) => r.doubt, show: (r) => r.doubt.toFixed(3) },
       { name: "heaviest set", value: (r) => r.set },
       { name: "best cluster", value: (r) => r.cluster },
       { name: "nonspecificity (bits)", value: (r) => r.bits, show: (r) => r.bits.toFixed(3) },
@@ -515,54 +523,100 @@
   }
 
   // Curves ----------------------------------------------------------------------------------------------------------
-  function chart(node, xs, lines, xName, yName, ringed, hollow = []) {
-    const W = 560, H = 300, L = 74, R = 14, T = 14, B = 44, space = "http://www.w3.org/2000/svg";
-    const svg = (tag, attributes, text) => {
-      const part = document.createElementNS(space, tag);
-      for (const [name, v] of Object.entries(attributes)) part.setAttribute(name, v);
-      if (text !== undefined) part.textContent = text;
-      return part;
-    };
-    const all = lines.flatMap((item) => item.values).filter((v) => v !== null);
-    const [y0, y1] = extent(all), [x0, x1] = xs.length > 1 ? [xs[0], xs[xs.length - 1]] : [xs[0] - 1, xs[0] + 1];
+  const PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+  const DASHES = ["none", "8 4", "2 3", "10 3 2 3", "5 2", "1 4"];
+  const LETTER = 13; // height of a line's name
+
+  function svg(tag, attributes, text) {
+    const part = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, v] of Object.entries(attributes)) part.setAttribute(name, v);
+    if (text !== undefined) part.textContent = text;
+    return part;
+  }
+
+  // Heights of names beside their lines' ends: in the same order, and none over another.
+  function apart(heights, low, high) {
+    const order = [...heights.keys()].sort((a, b) => heights[a] - heights[b]), out = heights.slice();
+    const down = () => order.forEach((at, k) => { out[at] = Math.max(out[at], k ? out[order[k - 1]] + LETTER : low); });
+    down();
+    // As much up as down on the whole, within the picture.
+    const shift = out.reduce((sum, height, at) => sum + height - heights[at], 0) / out.length;
+    out.forEach((height, at) => { out[at] = Math.min(height - shift, high - LETTER * (order.length - 1 - order.indexOf(at))); });
+    down();
+    return out;
+  }
+
+  // Drawn in the page's own pixels, so that text has its size on a phone too.
+  function chart(node, xs, series, xName, yName, best, hollow = []) {
+    const lines = series.filter((item) => item.values.some((v) => v !== null));
+    if (!lines.length) return;
+    const named = lines.length > 1, few = lines.length <= PALETTE.length;
+    const W = Math.min(640, node.clientWidth), H = 300, L = 66, R = named ? 64 : 14, T = 30, B = 44;
+    const [y0, y1] = extent(lines.flatMap((item) => item.values).filter((v) => v !== null));
+    const [x0, x1] = xs.length > 1 ? [xs[0], xs[xs.length - 1]] : [xs[0] - 1, xs[0] + 1];
     const X = (v) => L + ((v - x0) / (x1 - x0)) * (W - L - R - 12) + 6, Y = (v) => H - B - ((v - y0) / (y1 - y0)) * (H - T - B);
-    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${yName} against ${xName}` });
+    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: named ? "group" : "img", "aria-label": `${yName} against ${xName}` });
     for (const t of ticks(y0, y1, 5)) {
       picture.append(svg("line", { class: "grid", x1: L, x2: W - R, y1: Y(t), y2: Y(t) }), svg("text", { x: L - 6, y: Y(t) + 4, "text-anchor": "end" }, number(t, 6)));
     }
-    for (const t of ticks(x0, x1, Math.min(8, Math.max(2, xs.length - 1))).filter(Number.isInteger)) {
+    for (const t of ticks(x0, x1, Math.min(W / 60, 8, Math.max(2, xs.length - 1))).filter(Number.isInteger)) {
       picture.append(svg("text", { x: X(t), y: H - B + 18, "text-anchor": "middle" }, String(t)));
     }
-    picture.append(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, xName));
-    picture.append(svg("text", { transform: `translate(12 ${(H - B + T) / 2}) rotate(-90)`, "text-anchor": "middle" }, yName));
-    const palette = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
-    lines.forEach((item, at) => {
-      const colour = palette[at % palette.length], known = xs.map((x, k) => [x, item.values[k]]).filter(([, v]) => v !== null);
-      picture.append(svg("polyline", { points: known.map(([x, v]) => `${X(x)},${Y(v)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2,
-        "stroke-dasharray": at >= palette.length ? "5 4" : "none" }));
-      for (const [x, v] of known.length <= 60 ? known : []) {
-        const isHollow = hollow.some(([count, name]) => count === x && name === item.name);
-        const dot = svg("circle", { cx: X(x), cy: Y(v), r: 3.5, fill: isHollow ? "transparent" : colour, stroke: colour, "stroke-width": 1.5 });
-        dot.append(svg("title", {}, `${item.name ? item.name + ", " : ""}${xName} ${x}: ${number(v, 7)}`));
-        picture.append(dot);
-        if (ringed && ringed[0] === x && ringed[1] === item.name) picture.append(svg("circle", { cx: X(x), cy: Y(v), r: 9, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
+    picture.append(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, xName), svg("text", { x: 2, y: 14 }, yName));
+
+    const isBest = (x, item) => best && best[1] === item.name && (x === undefined || best[0] === x);
+    const isHollow = (x, item) => hollow.some(([count, name]) => count === x && name === item.name);
+    const said = element("p", { class: "note", "aria-live": "polite", text: "Point at a line or its name for its values." });
+    const told = (item, x, v) => `${item.name}, ${xName} ${x}: ${number(v, 7)}${isHollow(x, item) ? " (degenerate)" : ""}`;
+    const knowns = lines.map((item) => xs.map((x, k) => [x, item.values[k]]).filter(([, v]) => v !== null));
+    const ends = knowns.map((known) => known[known.length - 1]);
+    const heights = apart(ends.map(([, v]) => Y(v)), T, H - 8);
+    const groups = lines.map((item, at) => {
+      const group = svg("g", { class: isBest(undefined, item) ? "series best" : "series" });
+      // More lines than colours to tell apart: the chosen one stands out of grey, and pointing lights another.
+      group.style.setProperty("--own", few ? PALETTE[at] : isBest(undefined, item) ? "var(--accent)" : "var(--quiet)");
+      group.append(svg("polyline", { points: knowns[at].map(([x, v]) => `${X(x)},${Y(v)}`).join(" "), "stroke-dasharray": few ? DASHES[at] : "none" }));
+      for (const [x, v] of knowns[at].length <= 60 ? knowns[at] : []) {
+        group.append(svg("circle", { class: isHollow(x, item) ? "hollow" : "", cx: X(x), cy: Y(v), r: 3.5 }));
+        if (isBest(x, item)) group.append(svg("circle", { class: "ring", cx: X(x), cy: Y(v), r: 9 }));
       }
+      if (named) {
+        const [x, v] = ends[at], name = svg("text", { x: W - R + 18, y: heights[at] + 4 }, item.name);
+        group.append(svg("line", { class: "leader", x1: X(x) + 5, y1: Y(v), x2: W - R + 15, y2: heights[at] }), name);
+        group.setAttribute("tabindex", "0");
+        group.setAttribute("role", "img");
+        group.setAttribute("aria-label", knowns[at].map((point) => told(item, ...point)).join("; "));
+        group.addEventListener("focus", () => light(at, ends[at]));
+      }
+      return group;
     });
+    picture.append(...groups);
+    if (named) picture.append(groups.find((group) => group.classList.contains("best")) ?? groups[0]);
     node.replaceChildren(picture);
-    if (lines.length > 1) {
-      node.append(element("p", { class: "note" }, ...lines.flatMap((item, at) => {
-        const dot = element("span", { class: "swatch" });
-        dot.style.background = palette[at % palette.length];
-        return [dot, `${item.name}   `];
-      })));
+    if (!named) return;
+
+    function light(at, [x, v]) {
+      groups.forEach((group, k) => group.classList.toggle("lit", k === at));
+      said.textContent = told(lines[at], x, v);
     }
+    const point = (event) => {
+      const bounds = picture.getBoundingClientRect(), px = event.clientX - bounds.left, py = event.clientY - bounds.top;
+      const near = lines.flatMap((item, at) => (px > W - R ? [[Math.abs(heights[at] - py), at, ends[at]]]
+        : knowns[at].map(([x, v]) => [Math.hypot(X(x) - px, Y(v) - py), at, [x, v]])));
+      const [distance, at, which] = near.reduce((a, b) => (b[0] < a[0] ? b : a));
+      if (distance < 40) light(at, which);
+    };
+    picture.addEventListener("pointermove", point);
+    picture.addEventListener("pointerdown", point);
+    node.append(said);
   }
 
   function showCharts() {
+    // A section that appears leaves its neighbour less room.
+    $("selection-section").hidden = !data.selection;
     chart($("history-chart"), data.historySteps, [{ name: "", values: data.history }], "step", "log-likelihood");
     if (!data.selection) return;
     const { criterion, higher, counts, lines, best, degenerate } = data.selection;
-    $("selection-section").hidden = false;
     chart($("selection-chart"), counts, lines, "number of clusters", `${criterion} (${higher ? "higher" : "lower"} is better)`, best, degenerate);
     if (degenerate.length) $("selection-chart").append(element("p", { class: "note", text: "Hollow: degenerate fits, not chosen whatever their criterion." }));
   }
@@ -597,5 +651,11 @@
   showCharts();
   showThreshold();
   new ResizeObserver(redraw).observe(canvas);
+  let chartWidth = $("history-chart").clientWidth;
+  new ResizeObserver(() => {
+    if ($("history-chart").clientWidth === chartWidth) return;
+    chartWidth = $("history-chart").clientWidth;
+    showCharts();
+  }).observe($("history-chart"));
   document.documentElement.dataset.ready = "true";
 })();

@@ -62,11 +62,11 @@ def describe(
 def _sureness(partition: CredalPartition) -> list[str]:
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
-    imprecise = int((focal.cardinalities[chosen] > 1).sum())
+    ambiguous = int((focal.cardinalities[chosen] > 1).sum())
     undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
     average = average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0
     sentences = [
-        _sides(n_rows - imprecise, imprecise),
+        _ambiguous(ambiguous, n_rows),
         _undecided(undecided, n_rows),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
@@ -90,14 +90,13 @@ def _sureness(partition: CredalPartition) -> list[str]:
     return sentences
 
 
-def _sides(precise: int, imprecise: int) -> str:
-    total = precise + imprecise
-    if imprecise == 0:
-        return "Every row has most mass on a single cluster."
+def _ambiguous(number: int, total: int) -> str:
+    if number == 0:
+        return "No row is ambiguous: each has most mass on a single cluster."
+    verb, whose = ("is", "its") if number == 1 else ("are", "their")
     return (
-        f"{_share(precise, total)} {'has' if precise == 1 else 'have'} most mass on a single cluster, "
-        f"{_share(imprecise, total)} on a set of several: for {'this one' if imprecise == 1 else 'these'} "
-        "the data cannot say which."
+        f"{_share(number, total)} {verb} ambiguous: {whose} heaviest set has several clusters, and the data cannot "
+        "say which."
     )
 
 
@@ -116,9 +115,13 @@ def _choice(selection: Any) -> str:
     )
     chosen = next(c for c in fitted if (c.n_clusters, c.covariance) == (selection.n_clusters, selection.covariance))
     others = [c for c in fitted if c is not chosen]
+    # A degenerate fit is no rival, whatever its criterion; where the chosen one is degenerate, all are.
+    sound = [c for c in others if not c.is_degenerate or chosen.is_degenerate]
     if not others:
         return sentence + "."
-    second = min(others, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
+    if not sound:
+        return sentence + f"; {'the other is' if len(others) == 1 else 'all others are'} degenerate."
+    second = min(sound, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
     gap = abs(second.value(selection.criterion) - chosen.value(selection.criterion))
     return sentence + f"; the next, {second.n_clusters} with {second.covariance}, is {gap:.1f} away."
 
