@@ -234,7 +234,7 @@ def test_summary():
     )
     assert mixed.summary().splitlines() == [
         "Credal partition: 4 rows, 2 clusters, 4 focal sets",
-        "by heaviest set: precise 2 (50.0 %), ambiguous 1 (25.0 %), outliers 1 (25.0 %)",
+        "by heaviest set: precise 2 (50.0 %), imprecise 1 (25.0 %), outliers 1 (25.0 %)",
         "average nonspecificity: 0.450 (0 precise, 1 vacuous)",
         "  set         mean mass  rows",
         "  ∅               0.250     1",

@@ -20,7 +20,7 @@ ALGORITHMS = ("EGMM", "ECM", "FCM", "BPEC", "BootGMM")
 HEADINGS = {
     "seconds": "seconds",
     "clusters": "clusters",
-    "ambiguous rows": "ambiguous\nrows",
+    "imprecise rows": "imprecise\nrows",
     "nonspecificity": "non-\nspecific",
     "purity": "purity",
     "NMI": "NMI",
@@ -91,7 +91,7 @@ def _measure(name: str, estimator: Any, X: Any, n_clusters: int, seed: int, trut
         "seconds": round(time.perf_counter() - began, 4),
         "clusters": int(partition.n_clusters),
         "sets": len(focal),
-        "ambiguous rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
+        "imprecise rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
         "nonspecificity": average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0,
         **({} if truth is None else scores(truth, partition)),
     }

@@ -50,7 +50,7 @@ def segment(
     elif not quiet:
         voxels = int(sizes.sum())
         share = 100 * found.n_ambiguous / max(voxels, 1)
-        say(f"{found.n_clusters} clusters in {spaced(voxels)} voxels; {share:.1f} % are ambiguous.\n")
+        say(f"{found.n_clusters} clusters in {spaced(voxels)} voxels; {share:.1f} % may be of several clusters.\n")
         show_table(["cluster", "voxels"], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
         say(f"\nWritten to {target}/: {', '.join(files)}")
 
@@ -82,5 +82,5 @@ def brain(work: Path) -> str:
     return (
         f"T1 tells CSF from tissue, T2 pathology from the rest; fused, they tell pathology, CSF and normal tissue "
         f"apart: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are right, "
-        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are ambiguous."
+        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are left open."
     )
