@@ -63,6 +63,7 @@ def fit(
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     label: o.Label = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
@@ -92,6 +93,7 @@ def fit(
         request,
         columns=wanted,
         label=label,
+        header=header,
         standardize=standardize,
         table=table,
         plots=plots,
@@ -112,6 +114,7 @@ def predict(
         Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
     ] = None,
     masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    header: o.Header = None,
     stream: o.Stream = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -121,7 +124,17 @@ def predict(
     """Assign rows to the clusters of a fitted model: cluster, set, how sure, and the masses."""
     from egmm.cli import fitting
 
-    fitting.predict(model, source, out=out, masses=masses, stream=stream, force=force, as_machine=json, quiet=quiet)
+    fitting.predict(
+        model,
+        source,
+        out=out,
+        masses=masses,
+        header=header,
+        stream=stream,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
+    )
 
 
 @app.command()
@@ -133,6 +146,7 @@ def select(
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     label: o.Label = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
@@ -153,6 +167,7 @@ def select(
         request,
         columns=wanted,
         label=label,
+        header=header,
         standardize=standardize,
         out=out,
         force=force,
@@ -171,6 +186,7 @@ def compare(
     ] = None,
     columns: o.Columns = None,
     label: o.Label = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     seed: o.Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
@@ -191,6 +207,7 @@ def compare(
         clusters,
         columns=o.names(columns),
         label=label,
+        header=header,
         standardize=standardize,
         seed=seed,
         out=out,

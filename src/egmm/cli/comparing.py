@@ -43,6 +43,7 @@ def compare(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     seed: int,
     out: Path | None,
@@ -53,7 +54,7 @@ def compare(
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source, columns, label)
+    data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
     records = []

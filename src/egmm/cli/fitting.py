@@ -30,6 +30,7 @@ def fit(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     table: str,
     plots: bool,
@@ -46,9 +47,9 @@ def fit(
     if is_large(source) if stream is None else stream:
         if table != "parquet":
             raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
-        fitted, rows = fit_stream(source, request, columns, label, standardize=standardize)
+        fitted, rows = fit_stream(source, request, columns, label, header=header, standardize=standardize)
     else:
-        fitted = fit_data(read_data(source, columns, label), request, standardize=standardize)
+        fitted = fit_data(read_data(source, columns, label, header=header), request, standardize=standardize)
     with writing_directory(target, force=force) as work:
         if rows is None:
             write_rows(work, fitted, table)
@@ -105,6 +106,8 @@ def _reproduce(source: str, fitted: Fitted) -> str:
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
     parts += ["--standardize"] * (fitted.scaling is not None)
+    if fitted.data.header is not None:
+        parts.append("--header" if fitted.data.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
@@ -182,6 +185,7 @@ def predict(
     *,
     out: Path | None,
     masses: bool,
+    header: bool | None,
     stream: bool | None,
     force: bool,
     as_machine: bool,
@@ -194,13 +198,13 @@ def predict(
         raise CommandError("--json needs --out: without it the rows go to standard output.")
     model, names, scaling = load_model(model_path)
     if is_large(source) if stream is None else stream:
-        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses)
+        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses, header=header)
         if as_machine:
             as_json(_predicted(model_path, source, out, n_rows))
         elif not quiet:
             say(f"Written to {out}: {spaced(n_rows)} rows.")
         return
-    data = read_data(source, names, least_rows=1)
+    data = read_data(source, names, header=header, least_rows=1)
     if data.X.shape[1] != model.n_features_in_:
         raise CommandError(f"{source} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
     X = data.X if scaling is None else scaling.apply(data.X)
@@ -220,11 +224,18 @@ def predict(
 
 
 def _predict_stream(
-    model: Any, names: list[str] | None, scaling: Scaling | None, source: str, out: Path | None, *, masses: bool
+    model: Any,
+    names: list[str] | None,
+    scaling: Scaling | None,
+    source: str,
+    out: Path | None,
+    *,
+    masses: bool,
+    header: bool | None,
 ) -> int:
     if out is None:
         raise CommandError(f"{source} is large: name a Parquet file with --out, or use --no-stream.")
-    rows = open_rows(source, names)
+    rows = open_rows(source, names, header=header)
     write_stream(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
     return int(rows.shape[0])
 

@@ -22,6 +22,7 @@ def select(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     out: Path | None,
     force: bool,
@@ -31,7 +32,7 @@ def select(
     """Compare numbers of clusters and covariance models."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source, columns, label)
+    data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), max(request.counts))
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
     selection = run_selection(X, request)

@@ -21,6 +21,14 @@ Covariance = Annotated[str, typer.Option("--covariance", help="A model such as E
 Families = Annotated[str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all but --label.")]
 Label = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out, and compared with.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether text files begin with the columns' names; without, x1, x2, ... Default: yes, doubts are told.",
+        show_default=False,
+    ),
+]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.")]
 Criterion = Annotated[str, typer.Option("--criterion", help="ebic, bic, icl or aic.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the starts.")]
