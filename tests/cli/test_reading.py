@@ -113,3 +113,97 @@ def test_files_that_are_not_what_their_name_says(call: Any, tmp_path: Path) -> N
     (tmp_path / "c.csv.gz").write_text("x,y\n1,2\n")
     assert "cannot read c.csv.gz" in refused(call, "fit", "c.csv.gz")
     assert "c.csv.gz cannot be read piece by piece" in refused(call, "fit", "c.csv.gz", "--stream", "--label", "y")
+
+
+@STREAMED
+def test_rows_without_a_class_are_not_compared(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    lines = lines_of(rows)
+    lines[1][2] = lines[40][2] = ""
+    (tmp_path / "gaps.csv").write_text(joined(lines))
+    result = call("fit", "gaps.csv", "-c", "2", "--label", "side", "--no-plots", stream)
+    note = "2 of 40 rows have no class and are left out of the comparison"
+    assert note in result.stderr
+    assert "purity" in result.stdout
+    assert note in (tmp_path / "egmm-gaps" / "summary.txt").read_text()
+    found = fitted(call, "gaps.csv", "-c", "2", "--label", "side", stream, "--out", "made")
+    assert (found["n_rows"], found["metrics"]["ARI"]) == (40, 1.0)
+    assert note in found["notes"][0]
+
+
+def test_classes_that_are_all_missing(call: Any, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "gaps.csv").write_text(
+        joined([[*line[:2], "side" * (at == 0)] for at, line in enumerate(lines_of(rows))])
+    )
+    result = call("fit", "gaps.csv", "-c", "2", "--label", "side", "--no-plots")
+    assert result.returncode == 0
+    assert "40 of 40 rows have no class" in result.stderr
+    assert "known classes" not in result.stdout
+    assert call("compare", "gaps.csv", "-c", "2", "--label", "side", "--algorithms", "egmm").returncode == 0
+
+
+def test_numbers_as_classes_with_gaps(call: Any, rows: Path, tmp_path: Path) -> None:
+    codes = {"side": "side", "left": "0", "right": "1"}
+    lines = [[*line[:2], codes[line[2]]] for line in lines_of(rows)]
+    lines[7][2] = ""
+    (tmp_path / "codes.csv").write_text(joined(lines))
+    found = fitted(call, "codes.csv", "-c", "2", "--label", "side")
+    assert found["metrics"]["ARI"] == 1.0
+    assert "1 of 40 rows have no class" in found["notes"][0]
+
+
+@STREAMED
+def test_columns_that_make_a_covariance_singular_are_named(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    lines = [[a, b, repr(float(a) + float(b)), a + "1", "0.1"] for a, b, _ in lines_of(rows)[1:]]
+    lines = [["a", "b", "sum", "free", "still"], *lines]
+    for at, line in enumerate(lines[1:]):
+        line[3] = str(at * at % 17)
+    (tmp_path / "odd.csv").write_text(joined(lines))
+    result = call("fit", "odd.csv", "-c", "2", "--no-plots", stream)
+    assert result.returncode == 0, result.stderr
+    summary = (tmp_path / "egmm-odd" / "summary.txt").read_text()
+    for said in (result.stderr, summary):
+        assert "tell clusters apart: column 'still'; leave" in said
+        assert "Linearly dependent: columns 'a', 'b', 'sum'; a full covariance is singular" in said
+    notes = fitted(call, "odd.csv", "-c", "2", "--columns", "a,b,free", stream, "--out", "made")["notes"]
+    assert notes == []
+
+
+@pytest.mark.parametrize("command", ["select", "compare"])
+def test_other_commands_name_them_too(call: Any, rows: Path, tmp_path: Path, command: str) -> None:
+    lines = [[a, b, a] for a, b, _ in lines_of(rows)]
+    (tmp_path / "odd.csv").write_text(joined([["a", "b", "c"], *lines[1:]]))
+    result = call(command, "odd.csv", "-c", "2", *(["--algorithms", "egmm"] if command == "compare" else []))
+    assert "Linearly dependent: columns 'a', 'c';" in result.stderr
+
+
+def test_fewer_rows_than_columns(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text("a,b,c\n1,2,4\n5,1,3\n2,8,1\n")
+    notes = fitted(call, "wide.csv", "-c", "1")["notes"]
+    assert len(notes) == 1
+    assert notes[0].startswith("There are 3 rows for 3 columns: a full covariance is singular")
+
+
+def test_certainty_is_told_and_can_be_chosen(call: Any, rows: Path, tmp_path: Path) -> None:
+    options = [rows, "-c", "2", "--label", "side", "--covariance", "EEE,EII"]
+    assert "--certainty 0.3" in call("select", *options).stderr
+    assert "certainty" not in call("select", *options, "--certainty", "0").stderr
+    model = json.loads(call("fit", *options, "--json", "--no-plots", "--out", "made").stdout)
+    assert "--certainty 0.3" in model["notes"][0]
+    assert "--certainty 0.3" in (tmp_path / "made" / "summary.txt").read_text()
+    other = fitted(call, *options, "--certainty", "0.5", "--reg-covar", "0.25", "--max-iter", "900", "--out", "other")
+    assert other["notes"] == []
+    saved = json.loads((tmp_path / "other" / "model.json").read_text())["parameters"]
+    assert (saved["certainty"], saved["reg_covar"], saved["max_iter"]) == (0.5, 0.25, 900)
+    report = (tmp_path / "other" / "report.html").read_text()
+    assert "--certainty 0.5 --reg-covar 0.25 --max-iter 900" in report
+
+
+def test_one_model_has_the_ridge_and_certainty_asked_for(call: Any, rows: Path, tmp_path: Path) -> None:
+    fitted(call, rows, "-c", "2", "--label", "side", "--certainty", "0.5", "--reg-covar", "0.25", "--out", "made")
+    saved = json.loads((tmp_path / "made" / "model.json").read_text())["parameters"]
+    assert (saved["certainty"], saved["reg_covar"]) == (0.5, 0.25)
+
+
+def test_help_says_what_is_done(call: Any) -> None:
+    assert "compared with" not in call("select", "--help").stdout
+    assert "auto (2:6)" in " ".join(call("segment", "--help").stdout.replace("│", "").split())

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from egmm import __version__
+from egmm.belief.focal import MAX_CLUSTERS
 from egmm.cli import options as o
 from egmm.cli.screen import guarded
 
@@ -68,6 +69,9 @@ def fit(
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
+    certainty: o.Certainty = None,
+    reg_covar: o.RegCovar = "auto",
+    max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
     table: Annotated[
         str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
@@ -83,7 +87,18 @@ def fit(
 
     Without --out the files go to a new directory egmm-NAME.
     """
-    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    request = o.request(
+        clusters,
+        covariance,
+        focal_sets,
+        criterion,
+        seed,
+        starts,
+        verbose=not (quiet or json),
+        certainty=certainty,
+        reg_covar=reg_covar,
+        max_iter=max_iter,
+    )
     wanted = o.names(columns)
     o.one_of("--table", table, TABLES)
     from egmm.cli import fitting
@@ -145,12 +160,15 @@ def select(
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
-    label: o.Label = None,
+    label: o.LabelLeftOut = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
+    certainty: o.Certainty = None,
+    reg_covar: o.RegCovar = "auto",
+    max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -158,7 +176,18 @@ def select(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Compare numbers of clusters and covariance models; --out writes the table and curves."""
-    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    request = o.request(
+        clusters,
+        covariance,
+        focal_sets,
+        criterion,
+        seed,
+        starts,
+        verbose=not (quiet or json),
+        certainty=certainty,
+        reg_covar=reg_covar,
+        max_iter=max_iter,
+    )
     wanted = o.names(columns)
     from egmm.cli import inspecting
 
@@ -180,7 +209,7 @@ def select(
 @guarded
 def compare(
     source: o.Source,
-    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")] = 3,
+    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
         str | None, typer.Option("--algorithms", help="Names with commas between. Default: all there are.")
     ] = None,
@@ -221,7 +250,9 @@ def compare(
 @guarded
 def segment(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
-    clusters: Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:6 or a list 2,3.")] = "2:6",
+    clusters: Annotated[
+        str, typer.Option("--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).")
+    ] = "auto",
     mask: Annotated[Path | None, typer.Option("--mask", help="Image that is not zero where to segment.")] = None,
     spatial: Annotated[bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.")] = False,
     seed: o.Seed = 0,
@@ -232,7 +263,7 @@ def segment(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, ambiguity and approximations."""
-    counts = o.cluster_counts(clusters)
+    counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
     segmenting.segment(

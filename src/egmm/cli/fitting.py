@@ -14,7 +14,7 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import Fitted, Scaling, fit_data, load_model, save_model, scores
-from egmm.cli.options import Request
+from egmm.cli.options import MAX_ITER, Request
 from egmm.cli.output import check_free, label_columns, mass_columns, write_columns, write_csv, writing_directory
 from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_large, open_rows, write_stream
@@ -80,7 +80,7 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
     sentences = sentences_of(fitted)
-    summary = "\n".join([*sentences, "", fitted.partition.summary(), ""])
+    summary = "\n".join([*sentences, *fitted.notes, "", fitted.partition.summary(), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -105,6 +105,9 @@ def _reproduce(source: str, fitted: Fitted) -> str:
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
+    parts += [] if request.certainty is None else ["--certainty", f"{request.certainty:g}"]
+    parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
+    parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
     parts += ["--standardize"] * (fitted.scaling is not None)
     if fitted.data.header is not None:
         parts.append("--header" if fitted.data.header else "--no-header")
@@ -136,6 +139,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             {"set": name, "rows": int(count), "mean_mass": float(mass)}
             for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
         ],
+        "notes": list(fitted.notes),
         "seconds": round(fitted.seconds, 4),
     }
     if fitted.selection is not None:
@@ -160,9 +164,9 @@ def show(fitted: Fitted) -> None:
         say(sentence)
     say()
     show_sets(fitted.partition)
-    if fitted.data.labels is not None:
+    measured = {} if fitted.data.labels is None else scores(fitted.data.labels, fitted.partition)
+    if measured:
         say()
-        measured = scores(fitted.data.labels, fitted.partition)
         show_table(["against the known classes", ""], [[name, f"{value:.3f}"] for name, value in measured.items()])
 
 

@@ -12,6 +12,7 @@ from egmm._checks import IntArray, import_optional
 from egmm._files import replacing
 from egmm.cli.data import Data, classes_of, find_files
 from egmm.cli.models import Fitted, Scaling, choose_model
+from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
@@ -64,16 +65,20 @@ def fit_stream(
     chosen = sample_numbers(rows.shape[0])
     raw = np.concatenate(list(picked((X for X, _ in rows.blocks()), chosen)))
     classes = None if label is None else read_classes(source, label, chosen, header)
+    total = rows.reduce(moments)
+    notes = [*notes_on(total, names, classes), *notes_on_request(request)]
+    tell(notes, wanted=request.verbose)
     scaling = None
     if standardize:
-        total = rows.reduce(moments)
         scaling = Scaling.from_moments(total.centre, np.diag(total.scatter) / total.weight)
         rows = rows.scaled(*scaling)
     model, selection = choose_model(rows, rows.shape[0], request)
     X = raw if scaling is None else scaling.apply(raw)
     partition, outliers = model.partition(X), model.outliers(X)
     data, seconds = Data(raw, names, classes, header), time.perf_counter() - began
-    return Fitted(request, data, X, model, selection, partition, outliers, scaling, seconds, rows.shape[0]), rows
+    return Fitted(
+        request, data, X, model, selection, partition, outliers, scaling, seconds, rows.shape[0], notes=notes
+    ), rows
 
 
 def sample_numbers(n_rows: int) -> IntArray:
