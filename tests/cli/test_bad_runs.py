@@ -86,7 +86,7 @@ BAD_USAGE = {
     "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "goes beyond 63 clusters"),
     "too many to compare": (["compare", "rows.csv", "--clusters", "64"], "63"),
     "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' goes beyond 63 clusters"),
-    "a column twice": (["fit", "rows.csv", "--columns", "width,width"], "has 'width' twice"),
+    "a column twice": (["fit", "rows.csv", "--columns", "width,width"], "--columns: 'width,width' has 'width' twice"),
     "a ridge in words": (["fit", "rows.csv", "--reg-covar", "some"], "'some' is neither auto nor a number >= 0"),
     "a ridge below zero": (["select", "rows.csv", "--reg-covar", "-1"], "'-1' is neither auto nor a number >= 0"),
     "certainty below zero": (["fit", "rows.csv", "--certainty", "-1"], "--certainty"),

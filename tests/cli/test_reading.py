@@ -75,10 +75,11 @@ def test_delimiters_are_seen(call: Any, rows: Path, tmp_path: Path, delimiter: s
 
 def test_decimal_commas_are_named(call: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x;y\n1,5;2\n2,5;3\n")
-    assert (
-        "column 'x' has '1,5', no number, at row 0 (counted from 0) of a.csv; write numbers with a decimal point"
-        in (refused(call, "fit", "a.csv"))
-    )
+    said = refused(call, "fit", "a.csv")
+    assert "column 'x' has '1,5', no number, at row 0 (counted from 0) of a.csv; write numbers with a decimal" in said
+    (tmp_path / "bare.csv").write_text("1,5;2,5\n2,5;3,5\n")
+    assert "--no-header" in refused(call, "fit", "bare.csv")
+    assert "column 'x1' has '1,5', no number" in refused(call, "fit", "bare.csv", "--no-header")
 
 
 @STREAMED

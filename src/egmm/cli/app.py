@@ -232,7 +232,7 @@ def compare(
         source,
         known
         if algorithms is None
-        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms) or ()],
+        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
         clusters,
         columns=o.names(columns),
         label=label,

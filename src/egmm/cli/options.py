@@ -102,7 +102,7 @@ def ridge(text: str) -> float | str:
     return value
 
 
-def names(text: str | None) -> list[str] | None:
+def names(text: str | None, option: str = "--columns") -> list[str] | None:
     """Read names with commas between them; a comma inside a name is written twice.
 
     >>> names("a,b c"), names("a,,b")
@@ -112,10 +112,10 @@ def names(text: str | None) -> list[str] | None:
         return None
     parts = [part.replace("\0", ",").strip() for part in text.replace(",,", "\0").split(",")]
     if not all(parts):
-        raise typer.BadParameter(f"{text!r} has an empty name in it.")
+        raise typer.BadParameter(f"{text!r} has an empty name in it.", param_hint=option)
     for name in parts:
         if parts.count(name) > 1:
-            raise typer.BadParameter(f"{text!r} has {name!r} twice; name it once.")
+            raise typer.BadParameter(f"{text!r} has {name!r} twice; name it once.", param_hint=option)
     return parts
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from egmm._checks import import_optional
 from egmm.rows.source import ReadError
 
-DELIMITERS = (",", ";", "\t", " ")
-"""What may stand between columns, the likeliest first."""
+DELIMITERS = (";", ",", "\t", " ")
+"""What may stand between columns; semicolons first, because commas between them are decimal."""
 
 LOOK_BYTES = 1_000_000
 """Read of a file to see its first two lines."""
@@ -45,7 +45,7 @@ def layout_of(file: Path, header: bool | None = None) -> Layout:
     first, *rest = _records(lines, delimiter)
     if header is None and rest and _are_alike(first, rest[0]):
         raise ReadError(
-            f"{file} begins with {_short(delimiter.join(first))!r}, which has numbers where the next line has some: "
+            f"{file} begins with {_short(delimiter.join(first))!r}, which looks like the row below it: "
             "are these the columns' names, or a row? Say header=True (--header) or header=False (--no-header)."
         )
     return Layout(delimiter, header is not False)
@@ -78,8 +78,8 @@ def _first_lines(file: Path) -> list[str]:
 
 def _delimiter(file: Path, lines: Sequence[str]) -> str:
     """What divides the first two lines into equally many columns; where nothing does, what the file's name says."""
-    usual = "\t" if ".tsv" in file.name.lower() else ","
-    for delimiter in dict.fromkeys([usual, *DELIMITERS]):
+    is_tsv = ".tsv" in file.name.lower()
+    for delimiter in ("\t", *DELIMITERS) if is_tsv else DELIMITERS:
         records = _records(lines, delimiter)
         widths = {len(record) for record in records}
         # Blanks are also part of names and fill up columns.
@@ -89,7 +89,7 @@ def _delimiter(file: Path, lines: Sequence[str]) -> str:
     words = [line.split() for line in lines[:2]]
     if len({len(line) for line in words}) == 1 and len(words[-1]) > 1 and all(map(is_number, words[-1])):
         raise ReadError(f"{file} has several blanks between columns; expected a comma, semicolon, tab or one blank.")
-    return usual
+    return "\t" if is_tsv else ","
 
 
 def _records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -105,5 +105,9 @@ def _short(text: str, most: int = 60) -> str:
 
 def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether two lines have numbers, at least one, and text in the same places; a place left empty may be either."""
-    known = [(is_number(a), is_number(b)) for a, b in zip(first, second, strict=False) if a.strip() and b.strip()]
+    known = [(_is_like_number(a), _is_like_number(b)) for a, b in zip(first, second, strict=False) if a and b]
     return (True, True) in known and all(a == b for a, b in known)
+
+
+def _is_like_number(text: str) -> bool:
+    return is_number(text.replace(",", "."))
