@@ -57,6 +57,14 @@ def test_other_commands_take_rows_without_names(call: Any, rows: Path, tmp_path:
     assert call(command, "bare.csv", "-c", "2", "--no-header", "-q").returncode == 0
 
 
+@STREAMED
+def test_an_unknown_label_is_named_first(call: Any, rows: Path, stream: str) -> None:
+    for more in ([], ["--columns", "width"]):
+        said = refused(call, "fit", rows, "-c", "2", "--label", "class", stream, *more)
+        assert "no column 'class'; its columns are width, height, side" in said
+    assert "--columns" in refused(call, "fit", rows, "-c", "2", stream)
+
+
 def test_numbers_may_be_names(call: Any, rows: Path, tmp_path: Path) -> None:
     (tmp_path / "years.csv").write_text(joined([["1990", "2000", "side"], *lines_of(rows)[1:]]))
     assert "--header" in refused(call, "fit", "years.csv", "-c", "2", "--label", "side")

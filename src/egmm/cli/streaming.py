@@ -44,8 +44,11 @@ def open_rows(
         if path.suffix.lower() not in FORMATS:
             kinds = ", ".join([*FORMATS, ".npy"])
             raise CommandError(f"{path} cannot be read piece by piece, as {kinds} can: convert it, or use --no-stream.")
-    if columns is None and label is not None:
-        columns = [name for name in open_table(files[:1], header).names if name != label]
+    if label is not None:
+        names = open_table(files[:1], header).names
+        if label not in names:
+            raise CommandError(f"{source} has no column {label!r}; its columns are {', '.join(names)}.")
+        columns = [name for name in names if name != label] if columns is None else columns
     return scan(files, columns, header=header)
 
 
@@ -100,8 +103,6 @@ def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
 def read_classes(source: str, label: str, chosen: IntArray, header: bool | None) -> Any:
     """Known classes of the chosen rows."""
     table = open_table(find_files(source), header)
-    if label not in table.names:
-        raise CommandError(f"{source} has no column {label!r}; its columns are {', '.join(table.names)}.")
     batches = table.dataset.scanner(columns=[table.stored(label)]).to_batches()
     values = (batch.column(0).to_numpy(zero_copy_only=False) for batch in batches)
     return np.concatenate([classes_of(part) for part in picked(values, chosen) if len(part)])

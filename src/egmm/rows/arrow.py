@@ -226,7 +226,8 @@ class ArrowRows(FileRows):
                     for name, stored in columns.items():
                         text = record.get(stored)
                         if text and not is_number(text):
-                            return f"column {name!r} has {text!r}, no number, at {place_in(file, row)}."
+                            where = f"column {name!r} has {text!r}, no number, at {place_in(file, row)}"
+                            return f"{where}; choose others with columns (--columns)."
         return None
 
 
