@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -63,6 +64,16 @@ def test_an_unknown_label_is_named_first(call: Any, rows: Path, stream: str) -> 
         said = refused(call, "fit", rows, "-c", "2", "--label", "class", stream, *more)
         assert "no column 'class'; its columns are width, height, side" in said
     assert "--columns" in refused(call, "fit", rows, "-c", "2", stream)
+
+
+def test_streamed_arrays_are_taken_whole(call: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30, 3)))
+    said = refused(call, "fit", "rows.npy", "-c", "1", "--columns", "x1,x3", "--stream")
+    assert "all its columns, x1, x2, x3: got x1, x3; use --no-stream" in said
+    assert fitted(call, "rows.npy", "-c", "1", "--columns", "x1,x3", "--out", "two")["columns"] == ["x1", "x3"]
+    assert fitted(call, "rows.npy", "-c", "1", "--stream", "--out", "made")["columns"] == ["x1", "x2", "x3"]
+    assert call("predict", "made/model.json", "rows.npy", "--stream", "--out", "out.parquet").returncode == 0
+    assert "use --no-stream" in refused(call, "predict", "two/model.json", "rows.npy", "--stream", "--out", "o.parquet")
 
 
 def test_numbers_may_be_names(call: Any, rows: Path, tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ def open_rows(
     if all(path.suffix == ".npy" for path in files):
         if label is not None:
             raise CommandError(f"{source} has no column names, so no column {label!r}.")
-        return scan(files)
+        rows = scan(files)
+        numbered = [f"x{k + 1}" for k in range(rows.shape[1])]
+        if columns is not None and list(columns) != numbered:
+            came = f"got {', '.join(columns)}; use --no-stream to choose among them"
+            raise CommandError(f"{source} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
+        return rows
     for path in files:
         if path.suffix.lower() not in FORMATS:
             kinds = ", ".join([*FORMATS, ".npy"])
