@@ -1,6 +1,7 @@
 """Commands that do what they were asked."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -95,7 +96,7 @@ def test_tables_in_other_formats(call: Any, rows: Path, tmp_path: Path, kind: st
         assert table.column_names == ["{1}", "{2}", "{1,2}"]
 
 
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.npy", "rows.tsv", "numbers.csv"])
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.npy", "rows.tsv", "rows.csv.gz"])
 def test_every_format_is_read(call: Any, rows: Path, tmp_path: Path, name: str) -> None:
     table = pytest.importorskip("pyarrow.csv").read_csv(rows).select(["width", "height"])
     X = np.column_stack([column.to_numpy() for column in table.columns])
@@ -108,8 +109,8 @@ def test_every_format_is_read(call: Any, rows: Path, tmp_path: Path, name: str) 
         np.save(path, X)
     elif name.endswith("tsv"):
         path.write_text("a\tb\n" + "\n".join(f"{a!r}\t{b!r}" for a, b in X.tolist()))
-    else:  # no line of names
-        path.write_text("\n".join(f"{a!r},{b!r}" for a, b in X.tolist()))
+    else:
+        path.write_bytes(gzip.compress(b"a,b\n" + "\n".join(f"{a!r},{b!r}" for a, b in X.tolist()).encode()))
     result = call("fit", path, "-c", "2", "--json", "--out", "made", "--no-plots")
     assert result.returncode == 0, tell(result)
     found = json.loads(result.stdout)

@@ -126,7 +126,7 @@ def test_files_come_in_the_order_of_their_names(small: np.ndarray, tmp_path: Pat
 def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet(tmp_path / f"{name}.parquet", small)
-    assert scan(tmp_path).place(53) == f"row 3 of {tmp_path / 'b.parquet'}"
+    assert scan(tmp_path).place(53) == f"row 3 (counted from 0) of {tmp_path / 'b.parquet'}"
 
 
 # What is refused --------------------------------------------------------------------------------------------
@@ -216,6 +216,9 @@ def test_npy_files_that_are_no_table(small: np.ndarray, tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([[{}]]), allow_pickle=True)
     with pytest.raises(ReadError, match=r"objects\.npy is no readable npy file: .*Python objects"):
         scan(tmp_path / "objects.npy")
+    (tmp_path / "other.npy").write_text("nothing of the kind")
+    with pytest.raises(ReadError, match=r"other\.npy is no readable npy file: .* numpy\.save has written"):
+        scan(tmp_path / "other.npy")
     row_sources.in_npy(small, tmp_path)
     np.save(tmp_path / "wide.npy", small[:, :2])
     with pytest.raises(ReadError, match=r"wide\.npy has 2 columns, but .*rows\.npy has 3"):
@@ -265,7 +268,7 @@ def test_text_columns(small: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"column 'note' of .*rows\.parquet is string, no number; choose others"):
         scan(tmp_path / "rows.parquet")
     (tmp_path / "rows.csv").write_text("a,note\n1,2\n3,4\n5,many\n")
-    with pytest.raises(ReadError, match=r"column 'note' has 'many', no number, at row 2 of .*rows\.csv"):
+    with pytest.raises(ReadError, match=r"column 'note' has 'many', no number, at row 2 .* of .*rows\.csv"):
         scan(tmp_path / "rows.csv")
 
 
@@ -273,14 +276,64 @@ def test_text_far_down_a_csv(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "b.csv").write_text("x,y\n" + "1,2\n3,4\n" * 200_000 + "5,?\n")
     rows = scan(tmp_path)
-    with pytest.raises(ReadError, match=r"column 'y' has '\?', no number, at row 400000 of .*b\.csv"):
+    with pytest.raises(ReadError, match=r"column 'y' has '\?', no number, at row 400000 .* of .*b\.csv"):
         EGMM(2).fit(rows)
 
 
-def test_a_csv_without_names(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("1.5,2\n3,4\n")
-    with pytest.raises(ReadError, match=r"rows\.csv has no line of column names: it begins with 1\.5,2"):
-        scan(tmp_path / "rows.csv")
+@pytest.mark.parametrize(
+    "text", ["1.5,2\n3,4\n", "5.1,3.5,red\n4.9,,blue\n", "year,1990\nrain,12\n", "1,5;2,5\n1,7;3,5\n"]
+)
+def test_a_first_line_that_may_be_a_row_is_asked_about(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    first = text.splitlines()[0]
+    with pytest.raises(ReadError, match=rf"rows\.csv begins with '{first}'.* header=True .* header=False"):
+        scan(path)
+    with pytest.raises(ReadError, match="begins with"):
+        scan(path, columns=["2"])
+
+
+def test_a_csv_without_names_has_numbered_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("5.1,red,2\n4.9,blue,4\n")
+    rows = scan(path, ["x3", "x1"], header=False)
+    assert rows.feature_names == ["x3", "x1"]
+    np.testing.assert_array_equal(all_rows(rows), [[2, 5.1], [4, 4.9]])
+    with pytest.raises(ReadError, match=r"column 'x2' has 'red', no number, at row 0 .* of .*rows\.csv"):
+        scan(path, header=False)
+    assert scan(path, ["5.1"], header=True).shape == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n3,4\n", "1,b\n1,2\n3,4\n", "a\n1\n3\n", ",b\n1,2\n3,4\n", "a,b\n1,2"])
+def test_names_are_not_taken_for_a_row(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    assert scan(tmp_path / "rows.csv").shape[0] == len(text.splitlines()) - 1
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " ", ", "])
+def test_the_delimiter_is_seen_in_the_first_lines(name: str, delimiter: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    lines = [["height", "width"], ["1.5", "2"], ["3", "4"]]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(delimiter.join(line) for line in lines).encode())
+    rows = scan(path, ["width", "height"])
+    assert rows.feature_names == ["width", "height"]
+    np.testing.assert_array_equal(all_rows(rows), [[2, 1.5], [4, 3]])
+    path.write_text("\n".join(delimiter.join(line) for line in [*lines, ["5", "?"]]))
+    with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', no number, at row 2 .* of .*rows"):
+        list(scan(path, ["width"]).blocks())
+
+
+def test_text_that_cannot_be_divided(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("height  width\n1.5        2\n")
+    with pytest.raises(ReadError, match=r"rows\.csv has several blanks between columns; expected a comma"):
+        scan(path)
+    path.write_bytes("a\nb\n".encode("utf-16"))
+    with pytest.raises(ReadError, match=r"rows\.csv must be text in UTF-8"):
+        scan(path)
+    path.write_text("a;b\n" + "x" * 200_000 + ";2\n")
+    assert scan(path, ["b"]).shape == (1, 1)
 
 
 def test_a_csv_whose_lines_differ_in_length(tmp_path: Path) -> None:
@@ -305,7 +358,7 @@ def test_nulls(name: str, X: np.ndarray, tmp_path: Path) -> None:
         columns, str(path)
     )
     rows = scan(tmp_path)
-    message = rf"column 'c' has no value \(null\) at row 40 of .*b/rows\.{name}; drop or impute"
+    message = rf"column 'c' has no value \(null\) at row 40 .* of .*b/rows\.{name}; drop or impute"
     with pytest.raises(ReadError, match=message):
         EGMM(2).fit(rows)
     assert scan(tmp_path, ["b"]).shape == (len(X) + 100, 1)
@@ -316,7 +369,7 @@ def test_values_that_are_not_finite(X: np.ndarray, tmp_path: Path) -> None:
     X = X.copy()
     X[30, 1] = np.inf
     parquet(tmp_path / "b.parquet", X)
-    with pytest.raises(ValueError, match=r"contains infinity at row 30 of .*b\.parquet, column 1 \('b'\)"):
+    with pytest.raises(ValueError, match=r"contains infinity at row 30 .* of .*b\.parquet, column 1 \('b'\)"):
         EGMM(2).fit(scan(tmp_path))
 
 
@@ -325,7 +378,7 @@ def test_weights_that_are_none(value: float, X: np.ndarray, tmp_path: Path) -> N
     weights = np.ones(len(X))
     weights[BLOCK_ROWS + 5] = value
     rows = scan(parquet(tmp_path / "a.parquet", X, w=weights), weight="w")
-    message = rf"column 'w' must hold weights >= 0, but has {value:g} at row {BLOCK_ROWS + 5} of .*a\.parquet"
+    message = rf"column 'w' must hold weights >= 0, but has {value:g} at row {BLOCK_ROWS + 5} .* of .*a\.parquet"
     with pytest.raises(ReadError, match=message):
         EGMM(2).fit(rows)
 

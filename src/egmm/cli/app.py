@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from egmm import __version__
+from egmm.belief.focal import MAX_CLUSTERS
 from egmm.cli import options as o
 from egmm.cli.screen import guarded
 
@@ -63,10 +64,14 @@ def fit(
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     label: o.Label = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
+    certainty: o.Certainty = None,
+    reg_covar: o.RegCovar = "auto",
+    max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
     table: Annotated[
         str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
@@ -82,7 +87,18 @@ def fit(
 
     Without --out the files go to a new directory egmm-NAME.
     """
-    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    request = o.request(
+        clusters,
+        covariance,
+        focal_sets,
+        criterion,
+        seed,
+        starts,
+        verbose=not (quiet or json),
+        certainty=certainty,
+        reg_covar=reg_covar,
+        max_iter=max_iter,
+    )
     wanted = o.names(columns)
     o.one_of("--table", table, TABLES)
     from egmm.cli import fitting
@@ -92,6 +108,7 @@ def fit(
         request,
         columns=wanted,
         label=label,
+        header=header,
         standardize=standardize,
         table=table,
         plots=plots,
@@ -112,6 +129,7 @@ def predict(
         Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
     ] = None,
     masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    header: o.Header = None,
     stream: o.Stream = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -121,7 +139,17 @@ def predict(
     """Assign rows to the clusters of a fitted model: cluster, set, how sure, and the masses."""
     from egmm.cli import fitting
 
-    fitting.predict(model, source, out=out, masses=masses, stream=stream, force=force, as_machine=json, quiet=quiet)
+    fitting.predict(
+        model,
+        source,
+        out=out,
+        masses=masses,
+        header=header,
+        stream=stream,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
+    )
 
 
 @app.command()
@@ -132,11 +160,15 @@ def select(
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
-    label: o.Label = None,
+    label: o.LabelLeftOut = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
+    certainty: o.Certainty = None,
+    reg_covar: o.RegCovar = "auto",
+    max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -144,7 +176,18 @@ def select(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Compare numbers of clusters and covariance models; --out writes the table and curves."""
-    request = o.request(clusters, covariance, focal_sets, criterion, seed, starts, verbose=not (quiet or json))
+    request = o.request(
+        clusters,
+        covariance,
+        focal_sets,
+        criterion,
+        seed,
+        starts,
+        verbose=not (quiet or json),
+        certainty=certainty,
+        reg_covar=reg_covar,
+        max_iter=max_iter,
+    )
     wanted = o.names(columns)
     from egmm.cli import inspecting
 
@@ -153,6 +196,7 @@ def select(
         request,
         columns=wanted,
         label=label,
+        header=header,
         standardize=standardize,
         out=out,
         force=force,
@@ -165,12 +209,13 @@ def select(
 @guarded
 def compare(
     source: o.Source,
-    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")] = 3,
+    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
         str | None, typer.Option("--algorithms", help="Names with commas between. Default: all there are.")
     ] = None,
     columns: o.Columns = None,
     label: o.Label = None,
+    header: o.Header = None,
     standardize: o.Standardize = False,
     seed: o.Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
@@ -187,10 +232,11 @@ def compare(
         source,
         known
         if algorithms is None
-        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms) or ()],
+        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
         clusters,
         columns=o.names(columns),
         label=label,
+        header=header,
         standardize=standardize,
         seed=seed,
         out=out,
@@ -204,7 +250,9 @@ def compare(
 @guarded
 def segment(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
-    clusters: Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:6 or a list 2,3.")] = "2:6",
+    clusters: Annotated[
+        str, typer.Option("--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).")
+    ] = "auto",
     mask: Annotated[Path | None, typer.Option("--mask", help="Image that is not zero where to segment.")] = None,
     spatial: Annotated[bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.")] = False,
     seed: o.Seed = 0,
@@ -215,7 +263,7 @@ def segment(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, ambiguity and approximations."""
-    counts = o.cluster_counts(clusters)
+    counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
     segmenting.segment(

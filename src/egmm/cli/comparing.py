@@ -11,6 +11,7 @@ import egmm
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, scaling_of, scores
+from egmm.cli.notes import notes_on_data, tell
 from egmm.cli.output import check_free, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
@@ -43,6 +44,7 @@ def compare(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     seed: int,
     out: Path | None,
@@ -53,9 +55,11 @@ def compare(
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source, columns, label)
+    data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    notes = notes_on_data(data)
+    tell(notes, wanted=not (quiet or as_machine))
     records = []
     for name in algorithms:
         if not quiet and not as_machine:
@@ -65,7 +69,7 @@ def compare(
         keys = list(dict.fromkeys(key for record in records for key in record))
         write_columns(out, {key: [record.get(key) for record in records] for key in keys})
     if as_machine:
-        as_json({"command": "compare", "source": source, "n_clusters": n_clusters, "results": records})
+        as_json({"command": "compare", "source": source, "n_clusters": n_clusters, "notes": notes, "results": records})
     elif not quiet:
         _show(records)
         if out is not None:

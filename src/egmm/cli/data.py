@@ -9,6 +9,9 @@ import numpy as np
 
 from egmm._checks import FloatArray, import_optional
 from egmm.cli.screen import CommandError
+from egmm.rows.files import open_npy, place_in
+from egmm.rows.source import ReadError
+from egmm.rows.text import is_number, layout_of
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
@@ -27,16 +30,24 @@ class Data(NamedTuple):
     names : list of str
         Names of the columns.
     labels : ndarray of shape (n_samples,) or None
-        Known classes, where a column was named.
+        Known classes, where a column was named; of a row that has none, the empty text.
+    header : bool or None
+        What was said of the first line of text files.
     """
 
     X: FloatArray
     names: list[str]
     labels: Any = None
+    header: bool | None = None
 
 
 def read_data(
-    source: str, columns: Sequence[str] | None = None, label: str | None = None, *, least_rows: int = 2
+    source: str,
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
+    *,
+    header: bool | None = None,
+    least_rows: int = 2,
 ) -> Data:
     """Read a file, a directory of files or a glob pattern.
 
@@ -48,6 +59,8 @@ def read_data(
         Columns to cluster, in this order; None means all but the label.
     label : str, default=None
         Column of known classes.
+    header : bool, default=None
+        Whether text files begin with names; None means that they do, and that doubtful ones are refused.
     least_rows : int, default=2
         Fewest rows to do anything with.
 
@@ -55,9 +68,10 @@ def read_data(
     -------
     Data
     """
-    parts = [_read(path) for path in find_files(source)]
+    files = find_files(source)
+    parts = [_read(path, header) for path in files]
     names = parts[0][0]
-    for (others, _), path in zip(parts, find_files(source), strict=True):
+    for (others, _), path in zip(parts, files, strict=True):
         if others != names:
             raise CommandError(f"{path} has the columns {_listing(others)}, but the first file {_listing(names)}.")
     table = {name: np.concatenate([values[at] for _, values in parts]) for at, name in enumerate(names)}
@@ -67,10 +81,11 @@ def read_data(
             raise CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
     if not wanted:
         raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
-    X = np.column_stack([_numbers(source, name, table[name]) for name in wanted])
+    places = Places(files, [len(values[0]) for _, values in parts])
+    X = np.column_stack([_numbers(name, table[name], places) for name in wanted])
     if len(X) < least_rows:
         raise CommandError(f"{source} has {len(X)} row{'' if len(X) == 1 else 's'}; at least {least_rows} are needed.")
-    return Data(X, wanted, None if label is None else _classes(table[label]))
+    return Data(X, wanted, None if label is None else classes_of(table[label]), header)
 
 
 def find_files(source: str) -> list[Path]:
@@ -89,7 +104,25 @@ def find_files(source: str) -> list[Path]:
     return found
 
 
-def _read(path: Path) -> tuple[list[str], list[Any]]:
+def classes_of(values: Any) -> Any:
+    """Return classes as text, empty where there is none."""
+    return np.array(["" if value is None or value != value else str(value).strip() for value in values])  # noqa: PLR0124  NaN
+
+
+class Places(NamedTuple):
+    """Where the rows of several files are, one file after the other."""
+
+    files: Sequence[Path]
+    lengths: Sequence[int]
+
+    def of(self, row: int) -> str:
+        """Name the file and the row within it."""
+        ends = np.cumsum(self.lengths)
+        at = int(np.searchsorted(ends, row, side="right"))
+        return place_in(self.files[at], row - int(ends[at] - self.lengths[at]))
+
+
+def _read(path: Path, header: bool | None) -> tuple[list[str], list[Any]]:
     """Names and values of the columns of one file."""
     name = path.name.lower()
     if not name.endswith(KINDS):
@@ -98,29 +131,25 @@ def _read(path: Path) -> tuple[list[str], list[Any]]:
         raise CommandError(f"{path} is empty.")
     try:
         if name.endswith(NUMPY):
-            return _from_array(path, np.load(path, allow_pickle=False))
-        return _from_arrow(path, _read_arrow(path, name))
+            array = open_npy(path)
+            return [f"x{k + 1}" for k in range(array.shape[1])], list(array.T)
+        return _from_arrow(path, _read_arrow(path, name, header))
+    except (CommandError, ReadError):
+        raise
     except ValueError as error:  # Arrow's errors are ValueErrors too
-        if isinstance(error, CommandError):
-            raise
         raise CommandError(f"{path} cannot be read: {error}") from error
 
 
-def _read_arrow(path: Path, name: str) -> Any:
+def _read_arrow(path: Path, name: str, header: bool | None) -> Any:
     purpose = "CSV, Parquet and Feather files"
     if name.endswith(PARQUET):
         return import_optional("pyarrow.parquet", purpose, "arrow").read_table(path)
     if name.endswith(FEATHER):
         return import_optional("pyarrow.feather", purpose, "arrow").read_table(path)
     csv = import_optional("pyarrow.csv", purpose, "arrow")
-    parse = csv.ParseOptions(delimiter="\t" if ".tsv" in name else ",")
-    table = csv.read_csv(path, parse_options=parse)
-    if all(_is_number(column) for column in table.column_names):
-        # The first line is numbers: the file has no line of names.
-        unnamed = csv.ReadOptions(autogenerate_column_names=True)
-        table = csv.read_csv(path, parse_options=parse, read_options=unnamed)
-        return table.rename_columns([f"x{k + 1}" for k in range(table.num_columns)])
-    return table
+    layout = layout_of(path, header)
+    table = csv.read_csv(path, **layout.arrow_options())
+    return table.rename_columns(layout.names(table.column_names))
 
 
 def _from_arrow(path: Path, table: Any) -> tuple[list[str], list[Any]]:
@@ -133,39 +162,29 @@ def _from_arrow(path: Path, table: Any) -> tuple[list[str], list[Any]]:
     return names, [column.to_numpy() for column in table.columns]
 
 
-def _from_array(path: Path, array: Any) -> tuple[list[str], list[Any]]:
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise CommandError(f"{path} must hold a two-dimensional array of numbers, got {array.dtype} of {array.shape}.")
-    return [f"x{k + 1}" for k in range(array.shape[1])], list(array.T)
-
-
-def _numbers(source: str, name: str, values: Any) -> FloatArray:
+def _numbers(name: str, values: Any, places: Places) -> FloatArray:
     if values.dtype.kind not in "fiub":
-        first = next((value for value in values if isinstance(value, str)), values[0] if len(values) else "")
-        raise CommandError(
-            f"column {name!r} of {source} is not numeric (it holds {str(first)!r}); choose others with --columns, "
-            "or name it with --label if it is the known class."
-        )
+        values = _as_numbers(name, values, places)
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         bad = np.flatnonzero(~np.isfinite(numbers))
         raise CommandError(
-            f"column {name!r} of {source} has no finite number in row {bad[0] + 1} ({len(bad)} such rows in all); "
+            f"column {name!r} has no finite number at {places.of(int(bad[0]))} ({len(bad)} such rows in all); "
             "drop or impute them first."
         )
     return numbers
 
 
-def _classes(values: Any) -> Any:
-    return np.array([str(value) for value in values])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
+    """Numbers of a column of another type, such as one that is empty, or the first entry that is none."""
+    texts = ["nan" if value is None else str(value) for value in values]
+    row = next((row for row, text in enumerate(texts) if text.strip() and not is_number(text)), None)
+    if row is None:
+        return [float(text or "nan") for text in texts]
+    way_out = "choose others with --columns, or name it with --label if it is the known class."
+    if is_number(texts[row].replace(",", ".")):
+        way_out = "write numbers with a decimal point."
+    raise CommandError(f"column {name!r} has {texts[row]!r}, no number, at {places.of(row)}; {way_out}")
 
 
 def _listing(names: Sequence[str], most: int = 12) -> str:

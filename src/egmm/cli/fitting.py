@@ -14,7 +14,7 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import Fitted, Scaling, fit_data, load_model, save_model, scores
-from egmm.cli.options import Request
+from egmm.cli.options import MAX_ITER, Request
 from egmm.cli.output import check_free, label_columns, mass_columns, write_columns, write_csv, writing_directory
 from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_large, open_rows, write_stream
@@ -30,6 +30,7 @@ def fit(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     table: str,
     plots: bool,
@@ -46,9 +47,9 @@ def fit(
     if is_large(source) if stream is None else stream:
         if table != "parquet":
             raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
-        fitted, rows = fit_stream(source, request, columns, label, standardize=standardize)
+        fitted, rows = fit_stream(source, request, columns, label, header=header, standardize=standardize)
     else:
-        fitted = fit_data(read_data(source, columns, label), request, standardize=standardize)
+        fitted = fit_data(read_data(source, columns, label, header=header), request, standardize=standardize)
     with writing_directory(target, force=force) as work:
         if rows is None:
             write_rows(work, fitted, table)
@@ -79,7 +80,7 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
     sentences = sentences_of(fitted)
-    summary = "\n".join([*sentences, "", fitted.partition.summary(), ""])
+    summary = "\n".join([*sentences, *fitted.notes, "", fitted.partition.summary(), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -104,7 +105,12 @@ def _reproduce(source: str, fitted: Fitted) -> str:
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
+    parts += [] if request.certainty is None else ["--certainty", f"{request.certainty:g}"]
+    parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
+    parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
     parts += ["--standardize"] * (fitted.scaling is not None)
+    if fitted.data.header is not None:
+        parts.append("--header" if fitted.data.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
@@ -133,6 +139,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             {"set": name, "rows": int(count), "mean_mass": float(mass)}
             for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
         ],
+        "notes": list(fitted.notes),
         "seconds": round(fitted.seconds, 4),
     }
     if fitted.selection is not None:
@@ -157,9 +164,9 @@ def show(fitted: Fitted) -> None:
         say(sentence)
     say()
     show_sets(fitted.partition)
-    if fitted.data.labels is not None:
+    measured = {} if fitted.data.labels is None else scores(fitted.data.labels, fitted.partition)
+    if measured:
         say()
-        measured = scores(fitted.data.labels, fitted.partition)
         show_table(["against the known classes", ""], [[name, f"{value:.3f}"] for name, value in measured.items()])
 
 
@@ -182,6 +189,7 @@ def predict(
     *,
     out: Path | None,
     masses: bool,
+    header: bool | None,
     stream: bool | None,
     force: bool,
     as_machine: bool,
@@ -194,13 +202,13 @@ def predict(
         raise CommandError("--json needs --out: without it the rows go to standard output.")
     model, names, scaling = load_model(model_path)
     if is_large(source) if stream is None else stream:
-        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses)
+        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses, header=header)
         if as_machine:
             as_json(_predicted(model_path, source, out, n_rows))
         elif not quiet:
             say(f"Written to {out}: {spaced(n_rows)} rows.")
         return
-    data = read_data(source, names, least_rows=1)
+    data = read_data(source, names, header=header, least_rows=1)
     if data.X.shape[1] != model.n_features_in_:
         raise CommandError(f"{source} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
     X = data.X if scaling is None else scaling.apply(data.X)
@@ -220,11 +228,18 @@ def predict(
 
 
 def _predict_stream(
-    model: Any, names: list[str] | None, scaling: Scaling | None, source: str, out: Path | None, *, masses: bool
+    model: Any,
+    names: list[str] | None,
+    scaling: Scaling | None,
+    source: str,
+    out: Path | None,
+    *,
+    masses: bool,
+    header: bool | None,
 ) -> int:
     if out is None:
         raise CommandError(f"{source} is large: name a Parquet file with --out, or use --no-stream.")
-    rows = open_rows(source, names)
+    rows = open_rows(source, names, header=header)
     write_stream(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
     return int(rows.shape[0])
 

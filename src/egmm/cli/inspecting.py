@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from egmm.cli import figures
-from egmm.cli.data import read_data
+from egmm.cli.data import Data, read_data
 from egmm.cli.models import check_enough, load_model, run_selection, scaling_of
+from egmm.cli.notes import notes_on_data, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, bar, say, show_table
@@ -22,6 +23,7 @@ def select(
     *,
     columns: Sequence[str] | None,
     label: str | None,
+    header: bool | None,
     standardize: bool,
     out: Path | None,
     force: bool,
@@ -31,9 +33,11 @@ def select(
     """Compare numbers of clusters and covariance models."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source, columns, label)
+    data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), max(request.counts))
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    notes = [*notes_on_data(Data(data.X, data.names)), *notes_on_request(request)]
+    tell(notes, wanted=request.verbose)
     selection = run_selection(X, request)
     files: list[str] = []
     if out is not None:
@@ -46,7 +50,9 @@ def select(
     chosen = {"n_clusters": selection.n_clusters, "covariance": selection.covariance}
     if as_machine:
         output = {"output": None if out is None else str(out), "files": files}
-        as_json({"command": "select", "source": source, **chosen, **output, "candidates": selection.table()})
+        as_json(
+            {"command": "select", "source": source, **chosen, **output, "notes": notes, "candidates": selection.table()}
+        )
     elif not quiet:
         show_selection(selection)
         if out is not None:

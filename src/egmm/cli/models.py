@@ -11,7 +11,8 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
-from egmm.cli.data import Data
+from egmm.cli.data import Data, classes_of
+from egmm.cli.notes import notes_on_data, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.screen import CommandError
 from egmm.metrics import ari, nmi, purity, set_scores
@@ -51,6 +52,7 @@ class Fitted(NamedTuple):
     scaling: Scaling | None
     seconds: float
     n_rows: int
+    notes: Sequence[str] = ()
 
     @property
     def is_sample(self) -> bool:
@@ -68,9 +70,13 @@ def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitt
     began = time.perf_counter()
     scaling = scaling_of(data.X) if standardize else None
     X = data.X if scaling is None else scaling.apply(data.X)
+    notes = [*notes_on_data(data), *notes_on_request(request)]
+    tell(notes, wanted=request.verbose)
     model, selection = choose_model(X, len(X), request)
     partition, outliers = model.partition(X), model.outliers(X)
-    return Fitted(request, data, X, model, selection, partition, outliers, scaling, time.perf_counter() - began, len(X))
+    seconds = time.perf_counter() - began
+    found = (model, selection, partition, outliers, scaling)
+    return Fitted(request, data, X, *found, seconds, len(X), notes=notes)
 
 
 def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection | None]:
@@ -79,29 +85,13 @@ def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection 
     if not request.is_single:
         selection = run_selection(X, request)
         return selection.best, selection
-    model = EGMM(
-        request.counts[0],
-        covariance=request.covariance[0],
-        focal_sets=request.focal_sets,
-        n_init=request.starts,
-        random_state=request.seed,
-        verbose=int(request.verbose),
-    )
+    model = EGMM(request.counts[0], covariance=request.covariance[0], **request.parameters)
     return model.fit(X), None
 
 
 def run_selection(X: Any, request: Request) -> Selection:
     """Fit every candidate asked for."""
-    return select_model(
-        X,
-        request.counts,
-        request.covariance,
-        request.criterion,
-        random_state=request.seed,
-        n_init=request.starts,
-        focal_sets=request.focal_sets,
-        verbose=int(request.verbose),
-    )
+    return select_model(X, request.counts, request.covariance, request.criterion, **request.parameters)
 
 
 def check_enough(n_rows: int, n_clusters: int) -> None:
@@ -138,7 +128,11 @@ def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
 
 
 def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
-    """Agreement with known classes."""
+    """Agreement with known classes of the rows that have one."""
+    known = classes_of(truth) != ""
+    if not known.any():
+        return {}
+    truth, partition = truth[known], partition[known]
     labels = partition.labels()
     found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
     if len(np.unique(truth)) <= partition.n_clusters:

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from egmm.belief.focal import FAMILIES
+from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
 from egmm.em.covariance import MODELS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
+AUTO_SEGMENTS = range(2, 7)
+MAX_ITER = 1000
 
 Source = Annotated[
     str,
@@ -21,10 +23,30 @@ Covariance = Annotated[str, typer.Option("--covariance", help="A model such as E
 Families = Annotated[str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all but --label.")]
 Label = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out, and compared with.")]
+LabelLeftOut = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether CSV files begin with names; if not, columns are x1, x2, ... Default: yes, but told if in doubt.",
+        show_default=False,
+    ),
+]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.")]
 Criterion = Annotated[str, typer.Option("--criterion", help="ebic, bic, icl or aic.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the starts.")]
 Starts = Annotated[int, typer.Option("--starts", help="Number of starts; the best likelihood is kept.", min=1)]
+Certainty = Annotated[
+    float | None,
+    typer.Option(
+        "--certainty",
+        min=0.0,
+        help="Prior weight on single clusters: fewer rows are left open. Default: 0.3 to compare covariances, else 0.",
+        show_default=False,
+    ),
+]
+RegCovar = Annotated[str, typer.Option("--reg-covar", help="Ridge: added to every variance, or auto.")]
+MaxIter = Annotated[int, typer.Option("--max-iter", min=1, help="Most steps of a fit.")]
 Stream = Annotated[
     bool | None,
     typer.Option(help="Read files piece by piece. Default: where they exceed 500 MB.", show_default=False),
@@ -36,28 +58,51 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warn
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
 
 
-def cluster_counts(text: str) -> list[int]:
+def cluster_counts(text: str, auto: Sequence[int] = AUTO_CLUSTERS) -> list[int]:
     """Numbers of clusters meant by ``3``, ``2:8``, ``2,3,5`` or ``auto``.
 
     >>> cluster_counts("2:4"), cluster_counts("5"), cluster_counts("2,6")
     ([2, 3, 4], [5], [2, 6])
     """
     if text == "auto":
-        return list(AUTO_CLUSTERS)
+        return list(auto)
+    is_range = ":" in text
     try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
-            counts = list(range(first, last + 1))
-        else:
-            counts = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(":" if is_range else ",")]
     except ValueError:
-        counts = []
-    if not counts or min(counts) < 1:
-        raise typer.BadParameter(f"{text!r} is no number, range 2:8, list 2,3,5 or auto.", param_hint="--clusters")
-    return counts
+        numbers = []
+    if not numbers or min(numbers) < 1 or (is_range and len(numbers) != 2):
+        raise _bad_clusters(f"{text!r} is no number, range 2:8, list 2,3,5 or auto.")
+    if max(numbers) > MAX_CLUSTERS:
+        raise _bad_clusters(f"{text!r} goes beyond {MAX_CLUSTERS} clusters, the most there can be.")
+    if not is_range:
+        return numbers
+    first, last = numbers
+    if first > last:
+        raise _bad_clusters(f"the range {text!r} runs backwards: write {last}:{first}.")
+    return list(range(first, last + 1))
 
 
-def names(text: str | None) -> list[str] | None:
+def _bad_clusters(text: str) -> typer.BadParameter:
+    return typer.BadParameter(text, param_hint="--clusters")
+
+
+def ridge(text: str) -> float | str:
+    """Read ``auto`` or a number.
+
+    >>> ridge("auto"), ridge("0.01")
+    ('auto', 0.01)
+    """
+    try:
+        value = text if text == "auto" else float(text)
+    except ValueError:
+        value = -1.0
+    if isinstance(value, float) and not 0 <= value < float("inf"):
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number >= 0.", param_hint="--reg-covar")
+    return value
+
+
+def names(text: str | None, option: str = "--columns") -> list[str] | None:
     """Read names with commas between them; a comma inside a name is written twice.
 
     >>> names("a,b c"), names("a,,b")
@@ -67,7 +112,10 @@ def names(text: str | None) -> list[str] | None:
         return None
     parts = [part.replace("\0", ",").strip() for part in text.replace(",,", "\0").split(",")]
     if not all(parts):
-        raise typer.BadParameter(f"{text!r} has an empty name in it.")
+        raise typer.BadParameter(f"{text!r} has an empty name in it.", param_hint=option)
+    for name in parts:
+        if parts.count(name) > 1:
+            raise typer.BadParameter(f"{text!r} has {name!r} twice; name it once.", param_hint=option)
     return parts
 
 
@@ -88,15 +136,42 @@ class Request(NamedTuple):
     seed: int
     starts: int
     verbose: bool
+    certainty: float | None = None
+    reg_covar: float | str = "auto"
+    max_iter: int = MAX_ITER
 
     @property
     def is_single(self) -> bool:
         """Whether there is nothing to choose."""
         return len(self.counts) == 1 and self.covariance != "all" and len(self.covariance) == 1
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters that every model of the request has; what a search should decide itself is left out."""
+        given = {} if self.certainty is None else {"certainty": self.certainty}
+        return {
+            "focal_sets": self.focal_sets,
+            "n_init": self.starts,
+            "random_state": self.seed,
+            "reg_covar": self.reg_covar,
+            "max_iter": self.max_iter,
+            "verbose": int(self.verbose),
+            **given,
+        }
+
 
 def request(
-    clusters: str, covariance: str, focal_sets: str, criterion: str, seed: int, starts: int, *, verbose: bool
+    clusters: str,
+    covariance: str,
+    focal_sets: str,
+    criterion: str,
+    seed: int,
+    starts: int,
+    *,
+    verbose: bool,
+    certainty: float | None = None,
+    reg_covar: str = "auto",
+    max_iter: int = MAX_ITER,
 ) -> Request:
     """Read the options that say what to fit.
 
@@ -112,4 +187,7 @@ def request(
         seed,
         starts,
         verbose,
+        certainty,
+        ridge(reg_covar),
+        max_iter,
     )

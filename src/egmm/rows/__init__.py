@@ -18,18 +18,23 @@ def scan(
     columns: Sequence[str] | None = None,
     *,
     weight: str | None = None,
+    header: bool | None = None,
 ) -> FileRows:
     """Rows in files, for `EGMM.fit`, `predict` and `select_model`; the files are never loaded whole.
 
     Parameters
     ----------
     paths : path, glob pattern, directory, or list of paths
-        CSV, Parquet, Feather or npy files of one format. A directory is searched for them, subdirectories too, but for
+        CSV, TSV, Parquet, Feather or npy files of one format. Between the columns of text files there may be commas,
+        semicolons, tabs or single blanks. A directory is searched for them, subdirectories too, but for
         names that begin with a dot or an underscore; files are read in the order of their names.
     columns : sequence of str, default=None
         Columns to use as features; None means all (but `weight`). Names and types are checked at once.
     weight : str, default=None
         Column with the rows' weights.
+    header : bool, default=None
+        Whether text files begin with a line of names; where they do not, columns are x1, x2, .... None means that they
+        do, and files are refused whose first line may as well be a row. Blanks around names do not count.
 
     Returns
     -------
@@ -52,7 +57,7 @@ def scan(
     if len(kinds) != 1 or None in kinds:
         listed = ", ".join(sorted(suffixes))
         raise ValueError(f"paths must be files of one format (.csv, .parquet, .feather or .npy), got {listed}.")
-    return ArrowRows(files, columns, weight)
+    return ArrowRows(files, columns, weight, header)
 
 
 def is_remote(X: Any) -> bool:

@@ -3,17 +3,26 @@
 import csv
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from egmm._checks import FloatArray, import_optional
-from egmm.rows.files import FileRows
+from egmm.rows.files import FileRows, place_in
 from egmm.rows.source import BLOCK_ROWS, ReadError
+from egmm.rows.text import Layout, is_number, layout_of
 
-FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+}
 """Arrow's formats by suffix."""
 
 BATCH_ROWS = 4 * BLOCK_ROWS
@@ -47,17 +56,24 @@ class ArrowRows(FileRows):
     and again: the copy is then found in the processor's cache.
     """
 
-    def __init__(self, files: Sequence[Path], columns: Sequence[str] | None, weight: str | None) -> None:
-        self._is_csv = FORMATS[files[0].suffix.lower()] == "csv"
-        self._dataset = _open_dataset(files)
+    def __init__(
+        self,
+        files: Sequence[Path],
+        columns: Sequence[str] | None,
+        weight: str | None,
+        header: bool | None = None,
+    ) -> None:
+        table = open_table(files, header)
+        self._dataset, self._layout = table.dataset, table.layout
         schema = self._dataset.schema
-        names, self._columns = _choose(files[0], schema.names, columns, weight)
+        names, self._columns = _choose(files[0], table.names, columns, weight)
+        self._stored = [table.stored(name) for name in self._columns]
         self._weight = weight
         self._check_schemas(files)
-        if self._is_csv:
-            self._dataset = _open_dataset(files, self._columns)
+        if self._layout is not None:
+            self._dataset = _open_dataset(files, self._layout, self._stored)
         pa = import_optional("pyarrow", "Files", "arrow")
-        single = not self._is_csv and all(pa.types.is_float32(schema.field(name).type) for name in names)
+        single = self._layout is None and all(pa.types.is_float32(schema.field(name).type) for name in names)
         self._fragments = list(self._dataset.get_fragments())
         self._counts: dict[int, int] = {}
         self._own = threading.local()
@@ -122,7 +138,7 @@ class ArrowRows(FileRows):
 
     def _batches(self) -> Iterator[Piece]:
         scanner = self._dataset.scanner(
-            columns=self._columns,
+            columns=self._stored,
             batch_size=BATCH_ROWS,
             batch_readahead=BATCHES_AHEAD,
             fragment_readahead=FILES_AHEAD,
@@ -163,17 +179,19 @@ class ArrowRows(FileRows):
                 schema = fragment.physical_schema
             except (pa.ArrowException, OSError) as error:
                 raise ReadError(f"cannot read {file}: {error}") from error
-            for name in self._columns:
-                if name not in schema.names:
+            for name, stored in zip(self._columns, self._stored, strict=True):
+                if stored not in schema.names:
                     raise ReadError(f"{file} has no column {name!r}, but {files[0]} has; it has {schema.names}.")
-                kind, expected = schema.field(name).type, self._dataset.schema.field(name).type
-                is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-                if self._is_csv and not is_number and not pa.types.is_null(kind):
-                    raise ReadError(_first_text([file], [name]) or f"column {name!r} of {file} is {kind}, no number.")
-                if not self._is_csv and not is_number:
+                kind, expected = schema.field(stored).type, self._dataset.schema.field(stored).type
+                is_numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+                is_csv = self._layout is not None
+                if is_csv and not is_numeric and not pa.types.is_null(kind):
+                    where = self._first_text([file], {name: stored})
+                    raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
+                if not is_csv and not is_numeric:
                     raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
                 # In CSV, where types are guessed, all numbers are read as float64.
-                if not self._is_csv and kind != expected:
+                if not is_csv and kind != expected:
                     raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {files[0]}.")
 
     def _count_or_name(self, at: int, file: Path) -> int:
@@ -186,16 +204,31 @@ class ArrowRows(FileRows):
     def _diagnosis(self, error: Exception) -> str:
         """Say what Arrow could not read and where, at the cost of reading it once more."""
         pa = import_optional("pyarrow", "Files", "arrow")
-        found = _first_text(self.files, self._columns) if self._is_csv else None
+        found = self._first_text(self.files, dict(zip(self._columns, self._stored, strict=True)))
         if found is not None:
             return found
         for file, fragment in zip(self.files, self._fragments, strict=True):
             try:
-                for _ in fragment.scanner(columns=self._columns, batch_size=BATCH_ROWS).to_batches():
+                for _ in fragment.scanner(columns=self._stored, batch_size=BATCH_ROWS).to_batches():
                     pass
             except (pa.ArrowException, OSError) as own:
                 return f"cannot read {file}: {own}"
         return f"cannot read {', '.join(map(str, self.files[:3]))}: {error}"
+
+    def _first_text(self, files: Sequence[Path], columns: dict[str, str]) -> str | None:
+        """Find the first entry of CSV columns, given by name and by Arrow's name, that is no number."""
+        if self._layout is None:
+            return None
+        names = None if self._layout.header else self._dataset.schema.names
+        for file in files:
+            with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream, suppress(csv.Error):
+                for row, record in enumerate(csv.DictReader(stream, names, delimiter=self._layout.delimiter)):
+                    for name, stored in columns.items():
+                        text = record.get(stored)
+                        if text and not is_number(text):
+                            where = f"column {name!r} has {text!r}, no number, at {place_in(file, row)}"
+                            return f"{where}; choose others with columns (--columns)."
+        return None
 
 
 def _choose(
@@ -216,42 +249,41 @@ def _choose(
     return names, wanted
 
 
-def _open_dataset(files: Sequence[Path], numbers: Sequence[str] = ()) -> Any:
+class Table(NamedTuple):
+    """Files opened as one data set, all columns and types."""
+
+    dataset: Any
+    names: list[str]
+    """Names of the columns, in the data set's order."""
+    layout: Layout | None
+    """Of CSV files."""
+
+    def stored(self, name: str) -> str:
+        """Return Arrow's name of a column."""
+        return str(self.dataset.schema.names[self.names.index(name)])
+
+
+def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
+    """Open files; nothing but names and types is read. CSV files are laid out as the first of them."""
+    layout = layout_of(files[0], header) if FORMATS.get(files[0].suffix.lower()) == "csv" else None
+    dataset = _open_dataset(files, layout)
+    stored = dataset.schema.names
+    return Table(dataset, stored if layout is None else layout.names(stored), layout)
+
+
+def _open_dataset(files: Sequence[Path], layout: Layout | None, numbers: Sequence[str] = ()) -> Any:
     """Open files as one data set; columns of CSV files named in `numbers` are read as float64."""
     pa = import_optional("pyarrow", "Files", "arrow")
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")
-    name = FORMATS[files[0].suffix.lower()]
-    kind: Any = name
-    if name == "csv":
+    kind: Any = FORMATS.get(files[0].suffix.lower())
+    if layout is not None:
         options = import_optional("pyarrow.csv", "Files", "arrow").ConvertOptions
-        kind = dataset.CsvFileFormat(convert_options=options(column_types=dict.fromkeys(numbers, pa.float64())))
-    elif name == "parquet":
+        convert = options(column_types=dict.fromkeys(numbers, pa.float64()))
+        kind = dataset.CsvFileFormat(convert_options=convert, **layout.arrow_options())
+    elif kind == "parquet":
         reads = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER_BYTES)
         kind = dataset.ParquetFileFormat(default_fragment_scan_options=reads)
     try:
-        opened = dataset.dataset([str(file) for file in files], format=kind)
+        return dataset.dataset([str(file) for file in files], format=kind)
     except (pa.ArrowException, OSError) as error:
         raise ReadError(f"cannot read {files[0]}: {error}") from error
-    if name != "csv" or not all(_number(column) for column in opened.schema.names):
-        return opened
-    raise ReadError(f"{files[0]} has no line of column names: it begins with {','.join(opened.schema.names)}.")
-
-
-def _first_text(files: Sequence[Path], names: Sequence[str]) -> str | None:
-    """Find the first entry of CSV columns that is no number."""
-    for file in files:
-        with file.open(newline="", encoding="utf-8", errors="replace") as stream:
-            for row, record in enumerate(csv.DictReader(stream)):
-                for name in names:
-                    text = record.get(name)
-                    if text and not _number(text):
-                        return f"column {name!r} has {text!r}, no number, at row {row} of {file}."
-    return None
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

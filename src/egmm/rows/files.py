@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX
 
 from egmm._checks import FloatArray, check_sample_weight
 from egmm.rows.source import BLOCK_ROWS, ReadError, Sum, first_unusable, number, tree_sum
@@ -123,7 +124,7 @@ class FileRows:
         for at, file in enumerate(self.files):
             count = self.count_rows(at)
             if row < count:
-                return f"row {row} of {file}"
+                return place_in(file, row)
             row -= count
         raise IndexError(row)
 
@@ -174,7 +175,7 @@ class NpyRows(FileRows):
     def __init__(self, files: Sequence[Path], columns: Sequence[str] | None, weight: str | None) -> None:
         if columns is not None or weight is not None:
             raise ValueError("npy files have no column names: columns and weight must be None.")
-        self._arrays = [_open_npy(file) for file in files]
+        self._arrays = [open_npy(file) for file in files]
         n_features = self._arrays[0].shape[1]
         for file, array in zip(files, self._arrays, strict=True):
             if array.shape[1] != n_features:
@@ -210,6 +211,11 @@ class NpyRows(FileRows):
         return len(self._arrays[at])
 
 
+def place_in(file: Path, row: int) -> str:
+    """Name a row of a file; what it is counted from is said, because lines are counted otherwise."""
+    return f"row {row} (counted from 0) of {file}"
+
+
 def _stamp(file: Path) -> Stamp:
     try:
         status = file.stat()
@@ -218,11 +224,18 @@ def _stamp(file: Path) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
-def _open_npy(file: Path) -> FloatArray:
+def open_npy(file: Path) -> FloatArray:
+    """Map the table of an npy file into memory, or say why it is none."""
     try:
+        with file.open("rb") as stream:
+            # Of anything else numpy.load would suppose that it is a pickle, and advise to load it.
+            if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
+                raise ReadError(f"{file} is no readable npy file: it must be one that numpy.save has written.")
         array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except ReadError:
+        raise
     except (ValueError, OSError, EOFError) as error:
         raise ReadError(f"{file} is no readable npy file: {error}") from error
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise ReadError(f"{file} must hold a two-dimensional array of numbers, got shape {array.shape}, {array.dtype}.")
     return array

@@ -1,0 +1,229 @@
+"""Files as people have them: without names, with other delimiters, with gaps; read whole and piece by piece alike."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("typer")
+
+STREAMED = pytest.mark.parametrize("stream", ["--no-stream", "--stream"])
+
+
+def lines_of(rows: Path) -> list[list[str]]:
+    return [line.split(",") for line in rows.read_text().splitlines()]
+
+
+def joined(lines: list[list[str]], delimiter: str = ",") -> str:
+    return "".join(delimiter.join(line) + "\n" for line in lines)
+
+
+def fitted(call: Any, *arguments: Any) -> dict[str, Any]:
+    result = call("fit", *arguments, "--json", "--no-plots")
+    assert result.returncode == 0, result.stderr
+    return dict(json.loads(result.stdout))
+
+
+def refused(call: Any, *arguments: Any) -> str:
+    result = call(*arguments)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    return str(result.stderr)
+
+
+@STREAMED
+def test_no_row_is_taken_for_names(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    (tmp_path / "bare.csv").write_text(joined(lines_of(rows)[1:]))
+    said = refused(call, "fit", "bare.csv", "-c", "2", "--label", "left", stream)
+    assert "bare.csv begins with" in said
+    assert "--no-header" in said
+    found = fitted(call, "bare.csv", "-c", "2", "--no-header", "--label", "x3", stream, "--out", "made")
+    expected = fitted(call, rows, "-c", "2", "--label", "side", "--out", "named")
+    assert (found["n_rows"], found["columns"]) == (40, ["x1", "x2"])
+    assert found["log_likelihood"] == pytest.approx(expected["log_likelihood"], rel=1e-10)
+    assert found["metrics"] == expected["metrics"]
+    assert "--no-header" in (tmp_path / "made" / "report.html").read_text()
+    written = call("predict", "made/model.json", "bare.csv", "--no-header", stream, "--out", "out.parquet", "--json")
+    assert json.loads(written.stdout)["n_rows"] == 40
+    assert "--no-header" in refused(call, "predict", "made/model.json", "bare.csv", stream, "--out", "other.parquet")
+
+
+@pytest.mark.parametrize("command", ["select", "compare"])
+def test_other_commands_take_rows_without_names(call: Any, rows: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "bare.csv").write_text(joined([line[:2] for line in lines_of(rows)[1:]]))
+    assert "--no-header" in refused(call, command, "bare.csv", "-c", "2")
+    assert call(command, "bare.csv", "-c", "2", "--no-header", "-q").returncode == 0
+
+
+@STREAMED
+def test_an_unknown_label_is_named_first(call: Any, rows: Path, stream: str) -> None:
+    for more in ([], ["--columns", "width"]):
+        said = refused(call, "fit", rows, "-c", "2", "--label", "class", stream, *more)
+        assert "no column 'class'; its columns are width, height, side" in said
+    assert "--columns" in refused(call, "fit", rows, "-c", "2", stream)
+
+
+def test_streamed_arrays_are_taken_whole(call: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30, 3)))
+    said = refused(call, "fit", "rows.npy", "-c", "1", "--columns", "x1,x3", "--stream")
+    assert "all its columns, x1, x2, x3: got x1, x3; use --no-stream" in said
+    assert fitted(call, "rows.npy", "-c", "1", "--columns", "x1,x3", "--out", "two")["columns"] == ["x1", "x3"]
+    assert fitted(call, "rows.npy", "-c", "1", "--stream", "--out", "made")["columns"] == ["x1", "x2", "x3"]
+    assert call("predict", "made/model.json", "rows.npy", "--stream", "--out", "out.parquet").returncode == 0
+    assert "use --no-stream" in refused(call, "predict", "two/model.json", "rows.npy", "--stream", "--out", "o.parquet")
+
+
+def test_numbers_may_be_names(call: Any, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "years.csv").write_text(joined([["1990", "2000", "side"], *lines_of(rows)[1:]]))
+    assert "--header" in refused(call, "fit", "years.csv", "-c", "2", "--label", "side")
+    found = fitted(call, "years.csv", "-c", "2", "--label", "side", "--header")
+    assert (found["n_rows"], found["columns"]) == (40, ["1990", "2000"])
+
+
+@STREAMED
+@pytest.mark.parametrize("delimiter", [";", "\t", " ", ", "])
+def test_delimiters_are_seen(call: Any, rows: Path, tmp_path: Path, delimiter: str, stream: str) -> None:
+    (tmp_path / "other.csv").write_text(joined(lines_of(rows), delimiter))
+    found = fitted(call, "other.csv", "-c", "2", "--label", "side", "--columns", "height, width", stream)
+    assert (found["n_rows"], found["columns"]) == (40, ["height", "width"])
+    assert found["metrics"]["ARI"] == 1.0
+
+
+def test_decimal_commas_are_named(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1,5;2\n2,5;3\n")
+    said = refused(call, "fit", "a.csv")
+    assert "column 'x' has '1,5', no number, at row 0 (counted from 0) of a.csv; write numbers with a decimal" in said
+    (tmp_path / "bare.csv").write_text("1,5;2,5\n2,5;3,5\n")
+    assert "--no-header" in refused(call, "fit", "bare.csv")
+    assert "column 'x1' has '1,5', no number" in refused(call, "fit", "bare.csv", "--no-header")
+
+
+@STREAMED
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x,y\n2,1\nx,1\n6,1\n2,1\n", "column 'x' has 'x', no number, at row 1 (counted from 0) of"),
+        ("x,y\n2,1\n,1\n6,1\n2,1\n", "at row 1 (counted from 0) of"),
+        ("x,y\n2,1\nnan,1\n6,1\n2,1\n", "at row 1 (counted from 0) of"),
+        ("x,y\n2,1\ninf,1\n6,1\n2,1\n", "at row 1 (counted from 0) of"),
+        ("x,y\n,1\n,1\n,1\n,1\n", "at row 0 (counted from 0) of"),
+    ],
+)
+def test_what_is_no_number_is_named_with_its_row_and_file(
+    call: Any, tmp_path: Path, text: str, expected: str, stream: str
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    (tmp_path / "d" / "b.csv").write_text(text)
+    said = refused(call, "fit", "d", "-c", "2", stream)
+    assert f"{expected} {Path('d') / 'b.csv'}" in said
+    assert "'x'" in said
+
+
+def test_files_that_are_not_what_their_name_says(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_text("nothing of the kind")
+    said = refused(call, "fit", "a.npy")
+    assert "a.npy is no readable npy file" in said
+    assert "pickle" not in said
+    (tmp_path / "b.csv").write_bytes("a\n".encode("utf-16"))
+    assert "b.csv must be text in UTF-8" in refused(call, "fit", "b.csv")
+    (tmp_path / "c.csv.gz").write_text("x,y\n1,2\n")
+    assert "cannot read c.csv.gz" in refused(call, "fit", "c.csv.gz")
+    assert "c.csv.gz cannot be read piece by piece" in refused(call, "fit", "c.csv.gz", "--stream", "--label", "y")
+
+
+@STREAMED
+def test_rows_without_a_class_are_not_compared(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    lines = lines_of(rows)
+    lines[1][2] = lines[40][2] = ""
+    (tmp_path / "gaps.csv").write_text(joined(lines))
+    result = call("fit", "gaps.csv", "-c", "2", "--label", "side", "--no-plots", stream)
+    note = "2 of 40 rows have no class and are left out of the comparison"
+    assert note in result.stderr
+    assert "purity" in result.stdout
+    assert note in (tmp_path / "egmm-gaps" / "summary.txt").read_text()
+    found = fitted(call, "gaps.csv", "-c", "2", "--label", "side", stream, "--out", "made")
+    assert (found["n_rows"], found["metrics"]["ARI"]) == (40, 1.0)
+    assert note in found["notes"][0]
+
+
+def test_classes_that_are_all_missing(call: Any, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "gaps.csv").write_text(
+        joined([[*line[:2], "side" * (at == 0)] for at, line in enumerate(lines_of(rows))])
+    )
+    result = call("fit", "gaps.csv", "-c", "2", "--label", "side", "--no-plots")
+    assert result.returncode == 0
+    assert "40 of 40 rows have no class" in result.stderr
+    assert "known classes" not in result.stdout
+    assert call("compare", "gaps.csv", "-c", "2", "--label", "side", "--algorithms", "egmm").returncode == 0
+
+
+def test_numbers_as_classes_with_gaps(call: Any, rows: Path, tmp_path: Path) -> None:
+    codes = {"side": "side", "left": "0", "right": "1"}
+    lines = [[*line[:2], codes[line[2]]] for line in lines_of(rows)]
+    lines[7][2] = ""
+    (tmp_path / "codes.csv").write_text(joined(lines))
+    found = fitted(call, "codes.csv", "-c", "2", "--label", "side")
+    assert found["metrics"]["ARI"] == 1.0
+    assert "1 of 40 rows have no class" in found["notes"][0]
+
+
+@STREAMED
+def test_columns_that_make_a_covariance_singular_are_named(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    lines = [[a, b, repr(float(a) + float(b)), a + "1", "0.1"] for a, b, _ in lines_of(rows)[1:]]
+    lines = [["a", "b", "sum", "free", "still"], *lines]
+    for at, line in enumerate(lines[1:]):
+        line[3] = str(at * at % 17)
+    (tmp_path / "odd.csv").write_text(joined(lines))
+    result = call("fit", "odd.csv", "-c", "2", "--no-plots", stream)
+    assert result.returncode == 0, result.stderr
+    summary = (tmp_path / "egmm-odd" / "summary.txt").read_text()
+    for said in (result.stderr, summary):
+        assert "tell clusters apart: column 'still'; leave" in said
+        assert "Linearly dependent: columns 'a', 'b', 'sum'; a full covariance is singular" in said
+    notes = fitted(call, "odd.csv", "-c", "2", "--columns", "a,b,free", stream, "--out", "made")["notes"]
+    assert notes == []
+
+
+@pytest.mark.parametrize("command", ["select", "compare"])
+def test_other_commands_name_them_too(call: Any, rows: Path, tmp_path: Path, command: str) -> None:
+    lines = [[a, b, a] for a, b, _ in lines_of(rows)]
+    (tmp_path / "odd.csv").write_text(joined([["a", "b", "c"], *lines[1:]]))
+    result = call(command, "odd.csv", "-c", "2", *(["--algorithms", "egmm"] if command == "compare" else []))
+    assert "Linearly dependent: columns 'a', 'c';" in result.stderr
+
+
+def test_fewer_rows_than_columns(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text("a,b,c\n1,2,4\n5,1,3\n2,8,1\n")
+    notes = fitted(call, "wide.csv", "-c", "1")["notes"]
+    assert len(notes) == 1
+    assert notes[0].startswith("There are 3 rows for 3 columns: a full covariance is singular")
+
+
+def test_certainty_is_told_and_can_be_chosen(call: Any, rows: Path, tmp_path: Path) -> None:
+    options = [rows, "-c", "2", "--label", "side", "--covariance", "EEE,EII"]
+    assert "--certainty 0.3" in call("select", *options).stderr
+    assert "certainty" not in call("select", *options, "--certainty", "0").stderr
+    model = json.loads(call("fit", *options, "--json", "--no-plots", "--out", "made").stdout)
+    assert "--certainty 0.3" in model["notes"][0]
+    assert "--certainty 0.3" in (tmp_path / "made" / "summary.txt").read_text()
+    other = fitted(call, *options, "--certainty", "0.5", "--reg-covar", "0.25", "--max-iter", "900", "--out", "other")
+    assert other["notes"] == []
+    saved = json.loads((tmp_path / "other" / "model.json").read_text())["parameters"]
+    assert (saved["certainty"], saved["reg_covar"], saved["max_iter"]) == (0.5, 0.25, 900)
+    report = (tmp_path / "other" / "report.html").read_text()
+    assert "--certainty 0.5 --reg-covar 0.25 --max-iter 900" in report
+
+
+def test_one_model_has_the_ridge_and_certainty_asked_for(call: Any, rows: Path, tmp_path: Path) -> None:
+    fitted(call, rows, "-c", "2", "--label", "side", "--certainty", "0.5", "--reg-covar", "0.25", "--out", "made")
+    saved = json.loads((tmp_path / "made" / "model.json").read_text())["parameters"]
+    assert (saved["certainty"], saved["reg_covar"]) == (0.5, 0.25)
+
+
+def test_help_says_what_is_done(call: Any) -> None:
+    assert "compared with" not in call("select", "--help").stdout
+    assert "auto (2:6)" in " ".join(call("segment", "--help").stdout.replace("│", "").split())
