@@ -121,3 +121,11 @@ def test_words_name_the_runner_up() -> None:
     selection = select_model(X, range(1, 4), random_state=0)
     words = describe(selection.best, selection.best.partition(X), selection=selection)
     assert any(re.search(r"EBIC chose \d clusters? with covariance EEE among 3 candidates; the next", w) for w in words)
+
+
+def test_rows_of_a_sample_keep_their_numbers() -> None:
+    data = data_of(render_report(MODEL, X, n_total=2000, row_numbers=np.arange(11) * 100 + 7))
+    assert data["objects"][0]["row"] == 507
+    np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11) * 100 + 7)
+    with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 11 rows, got shape \(3,\)"):
+        render_report(MODEL, X, row_numbers=[1, 2, 3])
