@@ -190,7 +190,11 @@ def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_p
     assert len(lines) == 6
     best = max(lines, key=lambda line: float(line["ebic"]))
     assert best["n_clusters"] == "2"
-    assert {path.name for path in (tmp_path / "chosen").iterdir()} == {"selection.csv", "selection.png", "models.png"}
+    assert {path.name for path in (tmp_path / "chosen").glob("[!.]*")} == {
+        "selection.csv",
+        "selection.png",
+        "models.png",
+    }
 
 
 def test_compare_scores_every_algorithm(call: Any, rows: Path, tmp_path: Path) -> None:

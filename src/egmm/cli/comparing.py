@@ -11,7 +11,7 @@ import egmm
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, scaling_of, scores
-from egmm.cli.output import check_free, write_columns
+from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
 ALGORITHMS = ("EGMM", "ECM", "FCM", "BPEC", "BootGMM")
@@ -52,7 +52,7 @@ def compare(
 ) -> None:
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
-        check_free(out, force=force)
+        check_table(out, force=force)
     data = read_data(source, columns, label)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X

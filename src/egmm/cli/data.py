@@ -64,7 +64,7 @@ def read_data(
     wanted = [name for name in names if name != label] if columns is None else list(columns)
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in table:
-            raise CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
+            raise no_column(source, name, names)
     if not wanted:
         raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
     X = np.column_stack([_numbers(source, name, table[name]) for name in wanted])
@@ -142,10 +142,7 @@ def _from_array(path: Path, array: Any) -> tuple[list[str], list[Any]]:
 def _numbers(source: str, name: str, values: Any) -> FloatArray:
     if values.dtype.kind not in "fiub":
         first = next((value for value in values if isinstance(value, str)), values[0] if len(values) else "")
-        raise CommandError(
-            f"column {name!r} of {source} is not numeric (it holds {str(first)!r}); choose others with --columns, "
-            "or name it with --label if it is the known class."
-        )
+        raise not_numeric(source, name, f"it holds {str(first)!r}")
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         bad = np.flatnonzero(~np.isfinite(numbers))
@@ -154,6 +151,19 @@ def _numbers(source: str, name: str, values: Any) -> FloatArray:
             "drop or impute them first."
         )
     return numbers
+
+
+def no_column(source: str, name: str, names: Sequence[str]) -> CommandError:
+    """Error of a column that is not there, with those that are."""
+    return CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
+
+
+def not_numeric(source: str, name: str, found: str) -> CommandError:
+    """Error of a column that is not numbers."""
+    return CommandError(
+        f"column {name!r} of {source} is not numeric ({found}); choose others with --columns, "
+        "or name it with --label if it is the known class."
+    )
 
 
 def _classes(values: Any) -> Any:

@@ -1,7 +1,8 @@
 """``egmm fit`` and ``egmm predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from egmm import scan
 from egmm._checks import IntArray, import_optional
 from egmm._files import replacing
-from egmm.cli.data import Data, find_files
+from egmm.belief.storage import parquet_metadata
+from egmm.cli.data import Data, find_files, no_column, not_numeric
 from egmm.cli.models import Fitted, Scaling, choose_model
 from egmm.cli.options import Request
 from egmm.cli.output import label_columns, mass_columns
@@ -37,9 +39,26 @@ def open_rows(source: str, columns: Sequence[str] | None, label: str | None = No
         if label is not None:
             raise CommandError(f"{source} has no column names, so no column {label!r}.")
         return scan(files)
-    if columns is None and label is not None:
-        columns = [name for name in open_dataset(files[:1]).schema.names if name != label]
+    if all(path.suffix.lower() in FORMATS for path in files):
+        columns = _check_columns(source, open_dataset(files[:1]).schema, columns, label)
     return scan(files, columns)
+
+
+def _check_columns(source: str, schema: Any, columns: Sequence[str] | None, label: str | None) -> list[str]:
+    """Return the columns to cluster; what is wrong with them is said as of files that are read whole."""
+    types = import_optional("pyarrow.types", "Files", "arrow")
+    wanted = [name for name in schema.names if name != label] if columns is None else list(columns)
+    for name in [*wanted, *([] if label is None else [label])]:
+        if name not in schema.names:
+            raise no_column(source, name, schema.names)
+    if not wanted:
+        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
+    for name in wanted:
+        kind = schema.field(name).type
+        # A CSV column whose first lines are empty has no type yet.
+        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind)):
+            raise not_numeric(source, name, f"it holds values of type {kind}")
+    return wanted
 
 
 def fit_stream(
@@ -61,7 +80,8 @@ def fit_stream(
     X = raw if scaling is None else scaling.apply(raw)
     partition, outliers = model.partition(X), model.outliers(X)
     data, seconds = Data(raw, names, classes), time.perf_counter() - began
-    return Fitted(request, data, X, model, selection, partition, outliers, scaling, seconds, rows.shape[0]), rows
+    found = (model, selection, partition, outliers, scaling)
+    return Fitted(request, data, X, *found, seconds, rows.shape[0], chosen), rows
 
 
 def sample_numbers(n_rows: int) -> IntArray:
@@ -82,10 +102,7 @@ def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
 
 def read_classes(source: str, label: str, chosen: IntArray) -> Any:
     """Known classes of the chosen rows."""
-    dataset = open_dataset(find_files(source))
-    if label not in dataset.schema.names:
-        raise CommandError(f"{source} has no column {label!r}; its columns are {', '.join(dataset.schema.names)}.")
-    batches = dataset.scanner(columns=[label]).to_batches()
+    batches = open_dataset(find_files(source)).scanner(columns=[label]).to_batches()
     values = (batch.column(0).to_numpy(zero_copy_only=False) for batch in batches)
     return np.concatenate([[str(value) for value in part] for part in picked(values, chosen) if len(part)])
 
@@ -96,27 +113,49 @@ def open_dataset(files: Sequence[Path]) -> Any:
     return dataset.dataset([str(file) for file in files], format=FORMATS.get(files[0].suffix.lower()))
 
 
-def write_stream(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
-    """Write cluster, set, sureness and masses of every row to a Parquet file, block by block."""
-    if path.suffix.lower() != ".parquet":
-        raise CommandError(f"rows that are streamed are written as Parquet: let {path} end in .parquet.")
+def write_stream(work: Path, model: Any, rows: Any) -> None:
+    """Write labels and masses of every row into a directory, as those of rows in memory are."""
+    metadata = parquet_metadata(model.focal_sets_)
+    with _growing(work / "labels.parquet") as labels, _growing(work / "masses.parquet", metadata) as masses:
+        for assigned, mass in _assigned(model, rows):
+            labels(assigned)
+            masses(mass)
+
+
+def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
+    """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _growing(path) as write:
+        for assigned, mass in _assigned(model, rows):
+            write(assigned | mass if masses else assigned)
+
+
+@contextmanager
+def _growing(path: Path, metadata: dict[bytes, bytes] | None = None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Offer a function that adds columns of a block of rows to a Parquet file."""
     arrow = import_optional("pyarrow", "Parquet files", "arrow")
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
-    writer = None
+    writer: Any = None
     with replacing(path) as stream:
-        for columns in _assigned(model, rows, masses=masses):
+
+        def write(columns: dict[str, Any]) -> None:
+            nonlocal writer
             table = arrow.table({name: arrow.array(np.ascontiguousarray(part)) for name, part in columns.items()})
+            table = table.replace_schema_metadata(metadata)
             writer = writer or parquet.ParquetWriter(stream, table.schema)
             writer.write_table(table)
+
+        yield write
         if writer is not None:
             writer.close()
 
 
-def _assigned(model: Any, rows: Any, *, masses: bool) -> Iterator[dict[str, Any]]:
+def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Columns of labels and of masses, block by block."""
     first = 0
     for X, _ in rows.blocks():
         partition = model.partition(X)
         columns = label_columns(partition, model.outliers(X))
         columns["row"] = columns["row"] + first
         first += len(X)
-        yield columns | (mass_columns(partition) if masses else {})
+        yield columns, mass_columns(partition)
