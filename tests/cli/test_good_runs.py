@@ -52,6 +52,9 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
     assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
     assert "1.000" in result.stdout  # purity against the known classes
     assert max(map(len, result.stdout.splitlines())) <= 80
+    summary = (made / "summary.txt").read_text("utf-8")
+    assert re.search(r"Against the known classes\n  purity +1\.000\n  NMI +1\.000\n", summary)
+    assert summary.count("outliers") == 0  # one row lies far off or none: not also "outliers 0 (0.0 %)"
     for picture in made.glob("figures/*.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
 

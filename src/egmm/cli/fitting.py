@@ -86,8 +86,7 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
 def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
-    sentences = sentences_of(fitted)
-    summary = "\n".join([*sentences, "", fitted.partition.summary(), ""])
+    summary = "\n".join([*sentences_of(fitted), "", fitted.partition.summary(), *_compared(fitted), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -103,6 +102,14 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
         n_total=fitted.n_rows,
         row_numbers=fitted.row_numbers,
     )
+
+
+def _compared(fitted: Fitted) -> list[str]:
+    """Lines on the agreement with known classes, if there are any."""
+    if fitted.data.labels is None:
+        return []
+    measured = scores(fitted.data.labels, fitted.partition)
+    return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in measured.items())]
 
 
 def _reproduce(source: str, fitted: Fitted) -> str:
