@@ -220,6 +220,9 @@ def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
     assert any(name.endswith("report.html") for name in named)
     assert all((tmp_path / name).stat().st_size > 1000 for name in named)
     assert max(map(len, result.stdout.splitlines())) <= 80
+    again = re.search(r"egmm fit (\S+)", (tmp_path / "egmm-demo" / "report.html").read_text("utf-8"))
+    assert again is not None
+    assert (tmp_path / again[1]).is_file()
     seconds = float(re.findall(r"Done in ([\d.]+) s", result.stdout)[0])
     assert seconds < 60
     assert run("demo").returncode == 1
