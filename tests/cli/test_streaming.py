@@ -74,6 +74,13 @@ def test_columns_are_spoken_of_as_options(call: Any, rows: Path, options: list[s
     assert expected in result.stderr
 
 
+def test_formats_that_cannot_be_streamed_are_named(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text("a\tb\n1\t2\n")
+    result = call("fit", "rows.tsv", "-c", "2", "--stream")
+    assert result.returncode == 1
+    assert "rows.tsv cannot be read piece by piece; expected files ending in .csv, .parquet" in result.stderr
+
+
 def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:
     assert call("fit", rows, *OPTIONS, "--out", "made", "-q").returncode == 0
     for out in ([], ["--out", "a.csv"]):

@@ -39,9 +39,13 @@ def open_rows(source: str, columns: Sequence[str] | None, label: str | None = No
         if label is not None:
             raise CommandError(f"{source} has no column names, so no column {label!r}.")
         return scan(files)
-    if all(path.suffix.lower() in FORMATS for path in files):
-        columns = _check_columns(source, open_dataset(files[:1]).schema, columns, label)
-    return scan(files, columns)
+    for path in files:
+        if path.suffix.lower() not in FORMATS:
+            raise CommandError(
+                f"{path} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
+                "alone. Write it as one of these, or use --no-stream."
+            )
+    return scan(files, _check_columns(source, open_dataset(files[:1]).schema, columns, label))
 
 
 def _check_columns(source: str, schema: Any, columns: Sequence[str] | None, label: str | None) -> list[str]:
