@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ def model(call: Any, rows: Path) -> str:
     return "made/model.json"
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "egmm", *arguments]
+def start(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    command = [sys.executable, *options, "-m", "egmm", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=environment(), stdout=pipe, stderr=pipe, text=True)
 
@@ -41,12 +40,15 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(tmp_path: Path, model
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
-@pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4])
-def test_ctrl_c_while_loading_is_clean(tmp_path: Path, rows: Path, seconds: float) -> None:
-    running = start(tmp_path, "fit", rows.name, "-c", "2:8")
-    time.sleep(seconds)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+@pytest.mark.parametrize("module", ["numpy", "scipy.linalg", "typer", "sklearn.base"])
+def test_ctrl_c_while_loading_is_clean(tmp_path: Path, rows: Path, module: str) -> None:
+    # Python tells of each import when it is done.
+    with start(tmp_path, "fit", rows.name, "-c", "2:8", options=("-X", "importtime")) as running:
+        assert running.stderr is not None
+        while running.stderr.readline().split("|")[-1].strip() != module:
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
     assert "Stopped; nothing was written." in err
     assert "Traceback" not in err

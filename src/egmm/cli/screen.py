@@ -74,6 +74,7 @@ def guarded(command: Command) -> Command:
 def _warnings_as_messages(*, quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of an import that Ctrl-C cut short
         seen: set[str] = set()
 
         def show(text: Warning | str, *_: Any) -> None:
