@@ -3,9 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from egmm.belief import CredalPartition, FocalSets
-
 if TYPE_CHECKING:
+    from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.mixture import EGMM
     from egmm.rows import scan
@@ -28,9 +27,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "BPEC": "egmm.cluster",
     "BootGMM": "egmm.cluster",
+    "CredalPartition": "egmm.belief",
     "ECM": "egmm.cluster",
     "EGMM": "egmm.mixture",
     "FCM": "egmm.cluster",
+    "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",
@@ -39,7 +40,9 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker reads the imports above, and then notices misspelt names
 
     def __getattr__(name: str) -> Any:
-        """Import what rests on scikit-learn when first asked for: that imports pandas and pyarrow where installed."""
+        """Import when first asked for: it takes long, and the command must answer Ctrl-C meanwhile."""
+        if name == "belief":
+            return import_module("egmm.belief")
         if name not in _HOMES:
             raise AttributeError(f"module 'egmm' has no attribute {name!r}")
         globals()[name] = getattr(import_module(_HOMES[name]), name)

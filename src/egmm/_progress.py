@@ -29,17 +29,22 @@ class Progress:
         self._stream = stream or sys.stderr
         self._is_terminal = self._stream.isatty()
         self._written = 0.0
-        self._text = ""
+        self._done, self._note = 0, ""
 
     def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
         """Show that `done` steps are done, of `total` if that is known only now."""
         self._total = self._total if total is None else total
-        self._text = f"{self._title} {_bar(done, self._total)} {done}/{self._total} {note}".rstrip()
+        self._done, self._note = done, note
         now = time.monotonic()
         if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:
             self._written = now
-            self._stream.write(f"\r\x1b[K{self._text}" if self._is_terminal else f"{self._text}\n")
+            text = self._line(done)
+            self._stream.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
             self._stream.flush()
+
+    def _line(self, filled: int) -> str:
+        bar = _bar(filled, self._total)
+        return f"{self._title} {bar} {self._done}/{self._total} {self._note}".rstrip()
 
     def __enter__(self) -> Self:
         return self
@@ -47,8 +52,10 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._enabled and self._text:
-            self._stream.write(f"\r\x1b[K{self._text}\n" if self._is_terminal else f"{self._text}\n")
+        if self._enabled and (self._done or self._note):
+            # What has ended well is done, in fewer steps than expected at most.
+            text = self._line(self._total if kind is None else self._done)
+            self._stream.write(f"\r\x1b[K{text}\n" if self._is_terminal else f"{text}\n")
             self._stream.flush()
 
 

@@ -1,5 +1,6 @@
 """Commands that cannot do what they were asked: a sentence, an exit code, and nothing left behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -195,3 +196,23 @@ def test_ctrl_c_is_clean(tmp_path: Path, clusters: str) -> None:
     assert "Traceback" not in err
     assert out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+BAD_PREPARATIONS = {
+    "incomplete": {"columns": ["width"]},
+    "no dictionary": ["width", "height"],
+    "too few columns": {"columns": ["width"], "centre": None, "scale": None},
+    "half a scaling": {"columns": ["width", "height"], "centre": [0, 0], "scale": None},
+    "text for numbers": {"columns": ["width", "height"], "centre": [0, "a"], "scale": [1, 1]},
+}
+
+
+@pytest.mark.parametrize("entry", BAD_PREPARATIONS.values(), ids=BAD_PREPARATIONS)
+def test_a_damaged_preparation_is_named(call: Any, rows: Path, tmp_path: Path, entry: Any) -> None:
+    assert call("fit", rows, "-c", "2", "--label", "side", "--out", "made", "-q", "--no-plots").returncode == 0
+    path = tmp_path / "made" / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"preparation": entry}))
+    for arguments in (["info", path], ["predict", path, rows]):
+        result = call(*arguments)
+        assert result.returncode == 1
+        assert "model.json is damaged: its entry 'preparation' must hold columns (2 names)" in result.stderr

@@ -53,6 +53,9 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
     assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
     assert "1.000" in result.stdout  # purity against the known classes
     assert max(map(len, result.stdout.splitlines())) <= 80
+    summary = (made / "summary.txt").read_text("utf-8")
+    assert re.search(r"Against the known classes\n  purity +1\.000\n  NMI +1\.000\n", summary)
+    assert summary.count("outliers") == 0  # one row lies far off or none: not also "outliers 0 (0.0 %)"
     for picture in made.glob("figures/*.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -191,7 +194,11 @@ def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_p
     assert len(lines) == 6
     best = max(lines, key=lambda line: float(line["ebic"]))
     assert best["n_clusters"] == "2"
-    assert {path.name for path in (tmp_path / "chosen").iterdir()} == {"selection.csv", "selection.png", "models.png"}
+    assert {path.name for path in (tmp_path / "chosen").glob("[!.]*")} == {
+        "selection.csv",
+        "selection.png",
+        "models.png",
+    }
 
 
 def test_compare_scores_every_algorithm(call: Any, rows: Path, tmp_path: Path) -> None:
@@ -214,6 +221,9 @@ def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
     assert any(name.endswith("report.html") for name in named)
     assert all((tmp_path / name).stat().st_size > 1000 for name in named)
     assert max(map(len, result.stdout.splitlines())) <= 80
+    again = re.search(r"egmm fit (\S+)", (tmp_path / "egmm-demo" / "report.html").read_text("utf-8"))
+    assert again is not None
+    assert (tmp_path / again[1]).is_file()
     seconds = float(re.findall(r"Done in ([\d.]+) s", result.stdout)[0])
     assert seconds < 60
     assert run("demo").returncode == 1

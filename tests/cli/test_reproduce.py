@@ -22,6 +22,7 @@ def test_one_table_is_made_shown_and_not_computed_twice(call: Any, tmp_path: Pat
     assert first.returncode == 0, first.stderr
     assert "-55.90, -63.08" in first.stdout
     assert "reproduction/reproduction.html" in first.stdout
+    assert "A quick look" in first.stdout
     assert max(len(line) for line in first.stdout.splitlines()) <= 80
     assert "reproduce" in first.stderr  # progress
     again = call(*asked, "--json")
@@ -51,6 +52,33 @@ def test_bad_data_directory_in_its_own_process(run: Any, tmp_path: Path) -> None
     assert missing.returncode == 1
     assert "iris.csv exists" in missing.stderr
     assert "Traceback" not in missing.stderr
+
+
+def test_a_run_that_fails_does_not_stand_in_the_way_of_the_next(call: Any, tmp_path: Path) -> None:
+    asked = ["reproduce", "--quick", "--out", "made", "--jobs", "1"]
+    assert call(*asked, "--only", "table:purity", "--data", "nowhere").returncode == 1
+    assert not (tmp_path / "made").exists()
+    assert call(*asked, "--only", "table:ebic").returncode == 0
+    cells = (tmp_path / "made" / "cells.jsonl").read_text()
+    assert call(*asked, "--only", "table:purity", "--data", "nowhere", "--fresh", "--force").returncode == 1
+    assert (tmp_path / "made" / "cells.jsonl").read_text() == cells
+
+
+def test_a_page_is_not_replaced_by_one_that_shows_less(call: Any, tmp_path: Path) -> None:
+    both = ["--only", "table:ebic", "--only", "figure:diamond"]
+    assert call("reproduce", "--quick", "--only", "table:ebic", "--jobs", "1").returncode == 0
+    assert call("reproduce", "--quick", *both, "--jobs", "1").returncode == 0  # shows more
+    page = (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8")
+    for less in (["--quick", "--only", "figure:diamond"], both):  # a part, and another plan
+        refused = call("reproduce", *less)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert (
+            "reproduction holds the page of `egmm reproduce --quick --only table:ebic --only figure:diamond`, and this "
+            "run would write another in its place; give another --out, or --force." in refused.stderr
+        )
+        assert (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8") == page
+    assert call("reproduce", "--quick", "--only", "figure:diamond", "--force").returncode == 0
+    assert (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8") != page
 
 
 def test_a_figure_alone_goes_beside_other_files_with_force(call: Any, tmp_path: Path) -> None:

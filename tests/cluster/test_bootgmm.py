@@ -168,6 +168,7 @@ def test_progress_is_written_to_the_error_stream(capsys):
     assert captured.out == ""
     assert "BootGMM: mixtures" in captured.err
     assert "BootGMM: replicates" in captured.err
+    assert "BootGMM: masses" in captured.err
     assert "10/10" in captured.err
 
 

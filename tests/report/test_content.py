@@ -137,3 +137,11 @@ def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
     alone = select_model(X, [2, 4], **settings)
     words = " ".join(describe(alone.best, MODEL.partition(X), selection=alone))
     assert "among 2 candidates; the other is degenerate." in words
+
+
+def test_rows_of_a_sample_keep_their_numbers() -> None:
+    data = data_of(render_report(MODEL, X, n_total=2000, row_numbers=np.arange(11) * 100 + 7))
+    assert data["objects"][0]["row"] == 507
+    np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11) * 100 + 7)
+    with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 11 rows, got shape \(3,\)"):
+        render_report(MODEL, X, row_numbers=[1, 2, 3])

@@ -53,7 +53,10 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
     if len(mass) == 0:
         return []
     sizes = focal.cardinalities[heaviest_set(mass, focal)]
-    kinds = {"precise": sizes == 1, "imprecise": sizes > 1, "outliers": sizes == 0}
+    kinds = {"precise": sizes == 1, "imprecise": sizes > 1}
+    if (focal.cardinalities == 0).any():
+        # Without the empty set a partition knows of no outliers, which is not the same as having none.
+        kinds["outliers"] = sizes == 0
     shares = ", ".join(f"{kind} {rows.sum()} ({100 * rows.mean():.1f} %)" for kind, rows in kinds.items())
     return [
         f"by heaviest set: {shares}",

@@ -2,13 +2,25 @@
 
 import sys
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells expect."""
+
 
 def main() -> None:
     """Run the command line; what the installed command ``egmm`` calls."""
     try:
         from egmm.cli.app import app  # noqa: PLC0415 - typer and rich are an extra
+
+        app(prog_name="egmm")
     except ModuleNotFoundError as error:
         if error.name in {"typer", "rich"}:
             sys.exit("The command line needs typer and rich: pip install 'egmm[cli]'.")
         raise
-    app(prog_name="egmm")
+    except KeyboardInterrupt:
+        # Imports take half a second, before any command can tell.
+        sys.stderr.write("Error: Stopped; nothing was written.\n")
+        sys.exit(INTERRUPTED)
+    finally:
+        # Ctrl-C within code that Python compiles from a string, as named tuples are, ends the process by the signal
+        # although it was caught, unless other such code ends well after it.
+        exec("")

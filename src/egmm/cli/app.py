@@ -306,9 +306,10 @@ def reproduce(
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
     json: o.Json = False,
+    quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Tell what a model file holds."""
     from egmm.cli import inspecting
 
-    inspecting.info(model, as_machine=json)
+    inspecting.info(model, as_machine=json, quiet=quiet)

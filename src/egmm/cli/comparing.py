@@ -12,7 +12,7 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, scaling_of, scores
 from egmm.cli.notes import notes_on_data, tell
-from egmm.cli.output import check_free, write_columns
+from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
 ALGORITHMS = ("EGMM", "ECM", "FCM", "BPEC", "BootGMM")
@@ -54,17 +54,19 @@ def compare(
 ) -> None:
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
-        check_free(out, force=force)
+        check_table(out, force=force)
     data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
     notes = notes_on_data(data)
     tell(notes, wanted=not (quiet or as_machine))
     records = []
+    is_talking = not (quiet or as_machine)
+    wanted = {"n_clusters": n_clusters, "random_state": seed, "verbose": int(is_talking)}
     for name in algorithms:
-        if not quiet and not as_machine:
+        if is_talking:
             message(f"fitting {name} ...")
-        records.append(_measure(name, available()[name], X, n_clusters, seed, data.labels))
+        records.append(_measure(name, available()[name], X, wanted, data.labels))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
         write_columns(out, {key: [record.get(key) for record in records] for key in keys})
@@ -78,10 +80,9 @@ def compare(
         raise CommandError(f"no algorithm could be fitted: {records[0]['failure']}")
 
 
-def _measure(name: str, estimator: Any, X: Any, n_clusters: int, seed: int, truth: Any) -> dict[str, Any]:
-    """Fit one algorithm; a failure is a result too."""
+def _measure(name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: Any) -> dict[str, Any]:
+    """Fit one algorithm with what it knows of the parameters wanted; a failure is a result too."""
     began = time.perf_counter()
-    wanted = {"n_clusters": n_clusters, "random_state": seed}
     known = estimator().get_params(deep=False)
     try:
         model = estimator(**{key: value for key, value in wanted.items() if key in known}).fit(X)

@@ -78,7 +78,7 @@ def read_data(
     wanted = [name for name in names if name != label] if columns is None else list(columns)
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in table:
-            raise CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
+            raise no_column(source, name, names)
     if not wanted:
         raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
     places = Places(files, [len(values[0]) for _, values in parts])
@@ -185,6 +185,11 @@ def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     if is_number(texts[row].replace(",", ".")):
         way_out = "write numbers with a decimal point."
     raise CommandError(f"column {name!r} has {texts[row]!r}, no number, at {places.of(row)}; {way_out}")
+
+
+def no_column(source: str, name: str, names: Sequence[str]) -> CommandError:
+    """Error of a column that is not there, with those that are."""
+    return CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
 
 
 def _listing(names: Sequence[str], most: int = 12) -> str:

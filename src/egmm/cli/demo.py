@@ -33,7 +33,7 @@ def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
         _diamond(work)
         if is_talking:
             message("Four-class: 800 rows from four overlapping Gaussians ...")
-        four = _four_class(work)
+        four = _four_class(work, out)
         if is_talking:
             message("Brain phantom: T1 and T2 images with lesions, segmented and fused ...")
         brain = segmenting.brain(work)
@@ -74,11 +74,12 @@ def _diamond(work: Path) -> None:
     figures.save(left, work / "diamond.png")
 
 
-def _four_class(work: Path) -> Fitted:
+def _four_class(work: Path, out: Path) -> Fitted:
+    """Fit the four-class example in `work`, whose files will be in `out`."""
     X, classes = make_four_class(random_state=FOUR_CLASS)
     write_columns(work / "four_class.csv", {"x1": X[:, 0], "x2": X[:, 1], "class": classes})
     request = Request([4], ["EEE"], "pairs", "ebic", 0, 1, verbose=False)
     fitted = fit_data(Data(X, ["x1", "x2"], classes), request)
     write_rows(work, fitted, "csv")
-    write_outputs(work, fitted, "four_class.csv", plots=True)
+    write_outputs(work, fitted, str(out / "four_class.csv"), plots=True)
     return fitted

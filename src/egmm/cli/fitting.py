@@ -15,9 +15,17 @@ from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import Fitted, Scaling, fit_data, load_model, save_model, scores
 from egmm.cli.options import MAX_ITER, Request
-from egmm.cli.output import check_free, label_columns, mass_columns, write_columns, write_csv, writing_directory
+from egmm.cli.output import (
+    check_free,
+    check_table,
+    label_columns,
+    mass_columns,
+    write_columns,
+    write_csv,
+    writing_directory,
+)
 from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
-from egmm.cli.streaming import fit_stream, is_large, open_rows, write_stream
+from egmm.cli.streaming import fit_stream, is_large, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 
 MOST_SETS = 12
@@ -54,7 +62,7 @@ def fit(
         if rows is None:
             write_rows(work, fitted, table)
         else:
-            write_stream(work / "labels.parquet", fitted.model, rows, masses=True)
+            write_stream(work, fitted.model, rows)
         write_outputs(work, fitted, source, plots=plots)
         files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
     result = {"command": "fit", "source": source, "output": str(target), "files": files, **facts(fitted)}
@@ -79,8 +87,8 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
 def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
-    sentences = sentences_of(fitted)
-    summary = "\n".join([*sentences, *fitted.notes, "", fitted.partition.summary(), ""])
+    sentences = [*sentences_of(fitted), *fitted.notes]
+    summary = "\n".join([*sentences, "", fitted.partition.summary(), *_compared(fitted), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -94,7 +102,16 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
         reproduce=_reproduce(source, fitted),
         scaling=fitted.scaling,
         n_total=fitted.n_rows,
+        row_numbers=fitted.row_numbers,
     )
+
+
+def _compared(fitted: Fitted) -> list[str]:
+    """Lines on the agreement with known classes, if there are any."""
+    if fitted.data.labels is None:
+        return []
+    measured = scores(fitted.data.labels, fitted.partition)
+    return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in measured.items())]
 
 
 def _reproduce(source: str, fitted: Fitted) -> str:
@@ -197,11 +214,14 @@ def predict(
 ) -> None:
     """Assign rows of a file to a model's clusters."""
     if out is not None:
-        check_free(out, force=force)
+        check_table(out, force=force)
     elif as_machine:
         raise CommandError("--json needs --out: without it the rows go to standard output.")
+    is_streamed = is_large(source) if stream is None else stream
+    if is_streamed:
+        _check_streamed(source, out, asked=stream is not None)
     model, names, scaling = load_model(model_path)
-    if is_large(source) if stream is None else stream:
+    if is_streamed:
         n_rows = _predict_stream(model, names, scaling, source, out, masses=masses, header=header)
         if as_machine:
             as_json(_predicted(model_path, source, out, n_rows))
@@ -237,11 +257,19 @@ def _predict_stream(
     masses: bool,
     header: bool | None,
 ) -> int:
-    if out is None:
-        raise CommandError(f"{source} is large: name a Parquet file with --out, or use --no-stream.")
+    assert out is not None
     rows = open_rows(source, names, header=header)
-    write_stream(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
+    write_predictions(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
     return int(rows.shape[0])
+
+
+def _check_streamed(source: str, out: Path | None, *, asked: bool) -> None:
+    if out is None or out.suffix.lower() != ".parquet":
+        why = "with --stream" if asked else f"{source} is large: it is read piece by piece, and"
+        got = "" if out is None else f", not {out}"
+        raise CommandError(
+            f"{why} rows are written as Parquet: name a .parquet file with --out{got}, or use --no-stream."
+        )
 
 
 def _predicted(model_path: Path, source: str, out: Path | None, n_rows: int) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def show_selection(selection: Selection) -> None:
         say(f"and {len(table) - len(lines)} more")
 
 
-def info(model_path: Path, *, as_machine: bool) -> None:
-    """Tell what a model file holds."""
+def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
+    """Tell what a model file holds; quiet, only whether it can be read."""
     model, names, scaling = load_model(model_path)
     names = names or [f"x{k + 1}" for k in range(model.n_features_in_)]
     found = {
@@ -100,6 +100,8 @@ def info(model_path: Path, *, as_machine: bool) -> None:
     weights = dict(zip(model.focal_sets_.labels, model.weights_.tolist(), strict=True))
     if as_machine:
         as_json({"command": "info", "model": str(model_path), **found, "weights": weights, "means": means.tolist()})
+        return
+    if quiet:
         return
     lines = [[name, _text(value)] for name, value in found.items()]
     show_table(["EGMM", ""], lines)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import BoolArray, FloatArray
+from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
 from egmm.cli.data import Data, classes_of
@@ -53,6 +53,8 @@ class Fitted(NamedTuple):
     seconds: float
     n_rows: int
     notes: Sequence[str] = ()
+    row_numbers: IntArray | None = None
+    """Of a sample: where its rows are in the file, counted from zero."""
 
     @property
     def is_sample(self) -> bool:
@@ -84,9 +86,15 @@ def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection 
     check_enough(n_rows, max(request.counts))
     if not request.is_single:
         selection = run_selection(X, request)
-        return selection.best, selection
+        return _nameless(selection.best), selection
     model = EGMM(request.counts[0], covariance=request.covariance[0], **request.parameters)
-    return model.fit(X), None
+    return _nameless(model.fit(X)), None
+
+
+def _nameless(model: Any) -> Any:
+    """Take the names of columns from a model, which would miss them in every array: here columns are chosen before."""
+    vars(model).pop("feature_names_in_", None)
+    return model
 
 
 def run_selection(X: Any, request: Request) -> Selection:
@@ -118,13 +126,27 @@ def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
     if not path.is_file():
         raise CommandError(f"{path} does not exist.")
     model = EGMM.load(path)
+    names = getattr(model, "feature_names_in_", None)
     preparation = json.loads(path.read_text(encoding="utf-8")).get(PREPARATION)
     if preparation is None:
-        names = getattr(model, "feature_names_in_", None)
-        return model, None if names is None else [str(name) for name in names], None
-    if preparation["centre"] is None:
-        return model, preparation["columns"], None
-    return model, preparation["columns"], Scaling(np.array(preparation["centre"]), np.array(preparation["scale"]))
+        return _nameless(model), None if names is None else [str(name) for name in names], None
+    return _nameless(model), *_preparation(path, preparation, model.n_features_in_)
+
+
+def _preparation(path: Path, entry: Any, n_features: int) -> tuple[list[str], Scaling | None]:
+    """Columns and scaling of a model file, checked: people edit JSON."""
+    try:
+        names, centre, scale = entry["columns"], entry["centre"], entry["scale"]
+        scaling = None if centre is None and scale is None else Scaling(np.array(centre, float), np.array(scale, float))
+        is_whole = all(np.shape(part) == (n_features,) for part in (names, *(scaling or ())))
+    except (KeyError, TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise CommandError(
+            f"{path} is damaged: its entry {PREPARATION!r} must hold columns ({n_features} names), centre and scale "
+            f"({n_features} numbers each, or null); fit again to write it anew."
+        )
+    return [str(name) for name in names], scaling
 
 
 def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:

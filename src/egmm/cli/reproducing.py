@@ -6,11 +6,11 @@ from pathlib import Path
 from egmm._progress import Progress
 from egmm.cli import options as o
 from egmm.cli.output import check_free
-from egmm.cli.screen import Interrupted, as_json, say, show_table
+from egmm.cli.screen import CommandError, Interrupted, as_json, say, show_table
 from egmm.reproduce import ITEMS, Plan, Reproduction
 from egmm.reproduce import reproduce as make
 from egmm.reproduce.experiments import Cell
-from egmm.reproduce.run import CELLS
+from egmm.reproduce.run import CELLS, page_lost
 from egmm.rows.threads import available_cores
 
 
@@ -31,6 +31,12 @@ def reproduce(
     directory = None if data is None else str(data)
     plan = Plan.quick(directory) if quick else Plan(data=directory)
     check_free(out, force=force or (out / CELLS).is_file())
+    lost = None if force else page_lost(out, wanted, plan)
+    if lost is not None:
+        raise CommandError(
+            f"{out} holds the page of `{lost}`, and this run would write another in its place; "
+            "give another --out, or --force."
+        )
     with Progress("reproduce", 0, enabled=not (quiet or as_machine)) as progress:
 
         def done(n_done: int, n_all: int, cell: Cell) -> None:
@@ -44,6 +50,8 @@ def reproduce(
         as_json(_facts(made))
     elif not quiet:
         _show(made)
+        if not plan.is_full:
+            say("\nA quick look, at few runs of few sets: what holds here need not hold in the whole, nor what fails.")
 
 
 def _facts(made: Reproduction) -> dict[str, object]:

@@ -16,10 +16,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells expect."""
+from egmm.cli import INTERRUPTED
 
 FAILED = 1
+
+UNREAD = 141
+"""Exit code where the reader of the output has gone, as shells expect."""
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What bad data, a failed fit, an unwritable place or a missing extra raise; anything else is a defect of ours."""
@@ -51,6 +53,11 @@ def guarded(command: Command) -> Command:
         try:
             with _warnings_as_messages(quiet=bool(options.get("quiet"))):
                 command(*args, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # As `| head` does when it has enough; what is still to be written must not fail once more at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(UNREAD) from None
         except KeyboardInterrupt as error:
             message(str(error) if isinstance(error, Interrupted) else "Stopped; nothing was written.", "error")
             raise typer.Exit(INTERRUPTED) from None
@@ -67,6 +74,7 @@ def guarded(command: Command) -> Command:
 def _warnings_as_messages(*, quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of an import that Ctrl-C cut short
         seen: set[str] = set()
 
         def show(text: Warning | str, *_: Any) -> None:
@@ -103,9 +111,20 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+class _Screen(Console):
+    """Standard output for people."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave the end to the command, which also writes without this class."""
+        raise BrokenPipeError
+
+
 def say(text: str = "", style: str = "") -> None:
     """Write a paragraph to standard output."""
-    Console(highlight=False).print(Text(text, style=style))
+    _Screen().print(Text(text, style=style))
 
 
 def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title: str = "", marked: int = -1) -> None:
@@ -116,7 +135,7 @@ def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title:
         table.add_column(escape(name), justify="left" if at == 0 or not name else "right", header_style="bold")
     for at, line in enumerate(lines):
         table.add_row(*(escape(cell) for cell in line), style="bold green" if at == marked else "")
-    Console(highlight=False).print(table)
+    _Screen().print(table)
 
 
 def bar(share: float, width: int = 20) -> str:

@@ -1,7 +1,8 @@
 """``egmm fit`` and ``egmm predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from egmm import scan
 from egmm._checks import IntArray, import_optional
 from egmm._files import replacing
-from egmm.cli.data import Data, classes_of, find_files
+from egmm.belief.storage import parquet_metadata
+from egmm.cli.data import Data, classes_of, find_files, no_column
 from egmm.cli.models import Fitted, Scaling, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request
@@ -47,14 +49,22 @@ def open_rows(
         return rows
     for path in files:
         if path.suffix.lower() not in FORMATS:
-            kinds = ", ".join([*FORMATS, ".npy"])
-            raise CommandError(f"{path} cannot be read piece by piece, as {kinds} can: convert it, or use --no-stream.")
-    if label is not None:
-        names = open_table(files[:1], header).names
-        if label not in names:
-            raise CommandError(f"{source} has no column {label!r}; its columns are {', '.join(names)}.")
-        columns = [name for name in names if name != label] if columns is None else columns
-    return scan(files, columns, header=header)
+            raise CommandError(
+                f"{path} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
+                "alone. Write it as one of these, or use --no-stream."
+            )
+    return scan(files, _check_columns(source, open_table(files[:1], header).names, columns, label), header=header)
+
+
+def _check_columns(source: str, names: Sequence[str], columns: Sequence[str] | None, label: str | None) -> list[str]:
+    """Return the columns to cluster; what is wrong with them is said as of files that are read whole."""
+    wanted = [name for name in names if name != label] if columns is None else list(columns)
+    for name in [*wanted, *([] if label is None else [label])]:
+        if name not in names:
+            raise no_column(source, name, names)
+    if not wanted:
+        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
+    return wanted
 
 
 def fit_stream(
@@ -84,9 +94,8 @@ def fit_stream(
     X = raw if scaling is None else scaling.apply(raw)
     partition, outliers = model.partition(X), model.outliers(X)
     data, seconds = Data(raw, names, classes, header), time.perf_counter() - began
-    return Fitted(
-        request, data, X, model, selection, partition, outliers, scaling, seconds, rows.shape[0], notes=notes
-    ), rows
+    found = (model, selection, partition, outliers, scaling)
+    return Fitted(request, data, X, *found, seconds, rows.shape[0], notes, chosen), rows
 
 
 def sample_numbers(n_rows: int) -> IntArray:
@@ -113,27 +122,49 @@ def read_classes(source: str, label: str, chosen: IntArray, header: bool | None)
     return np.concatenate([classes_of(part) for part in picked(values, chosen) if len(part)])
 
 
-def write_stream(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
-    """Write cluster, set, sureness and masses of every row to a Parquet file, block by block."""
-    if path.suffix.lower() != ".parquet":
-        raise CommandError(f"rows that are streamed are written as Parquet: let {path} end in .parquet.")
+def write_stream(work: Path, model: Any, rows: Any) -> None:
+    """Write labels and masses of every row into a directory, as those of rows in memory are."""
+    metadata = parquet_metadata(model.focal_sets_)
+    with _growing(work / "labels.parquet") as labels, _growing(work / "masses.parquet", metadata) as masses:
+        for assigned, mass in _assigned(model, rows):
+            labels(assigned)
+            masses(mass)
+
+
+def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
+    """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _growing(path) as write:
+        for assigned, mass in _assigned(model, rows):
+            write(assigned | mass if masses else assigned)
+
+
+@contextmanager
+def _growing(path: Path, metadata: dict[bytes, bytes] | None = None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Offer a function that adds columns of a block of rows to a Parquet file."""
     arrow = import_optional("pyarrow", "Parquet files", "arrow")
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
-    writer = None
+    writer: Any = None
     with replacing(path) as stream:
-        for columns in _assigned(model, rows, masses=masses):
+
+        def write(columns: dict[str, Any]) -> None:
+            nonlocal writer
             table = arrow.table({name: arrow.array(np.ascontiguousarray(part)) for name, part in columns.items()})
+            table = table.replace_schema_metadata(metadata)
             writer = writer or parquet.ParquetWriter(stream, table.schema)
             writer.write_table(table)
+
+        yield write
         if writer is not None:
             writer.close()
 
 
-def _assigned(model: Any, rows: Any, *, masses: bool) -> Iterator[dict[str, Any]]:
+def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Columns of labels and of masses, block by block."""
     first = 0
     for X, _ in rows.blocks():
         partition = model.partition(X)
         columns = label_columns(partition, model.outliers(X))
         columns["row"] = columns["row"] + first
         first += len(X)
-        yield columns | (mass_columns(partition) if masses else {})
+        yield columns, mass_columns(partition)

@@ -282,7 +282,8 @@ class BootGMM(CredalClusterer):
             with Threads(self.n_jobs) as threads:
                 intervals = np.concatenate(list(threads.map(self._intervals, self._chunks(references))), axis=1)
             start = self._start_masses(references)
-            descent = calibrate(intervals, start, self._relation, tol=tol, max_iter=max_iter)
+            verbose = bool(self.verbose)
+            descent = calibrate(intervals, start, self._relation, tol=tol, max_iter=max_iter, verbose=verbose)
         self.reference_mass_ = descent.state
         self._set_descent(descent)
         first, second = np.triu_indices(n_references, 1)

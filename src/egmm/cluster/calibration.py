@@ -9,12 +9,14 @@ the probabilities that pairs of rows lie in one cluster, the masses minimise
 over n pairs. In the masses of one row it is a quadratic program on the simplex.
 """
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from egmm._checks import FloatArray, IntArray
+from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
@@ -114,7 +116,7 @@ def pair_intervals(
 
 
 def calibrate(
-    intervals: FloatArray, start: FloatArray, relation: Relation, *, tol: float, max_iter: int
+    intervals: FloatArray, start: FloatArray, relation: Relation, *, tol: float, max_iter: int, verbose: bool = False
 ) -> Descent[FloatArray]:
     """Lower J by turns of the rows' quadratic programs until a turn of all rows gains less than `tol`.
 
@@ -132,6 +134,8 @@ def calibrate(
         S and E of the M focal sets.
     tol, max_iter : float, int
         Least gain of J, and most turns.
+    verbose : bool, default=False
+        Whether to show a live line on the error stream.
 
     Returns
     -------
@@ -142,14 +146,18 @@ def calibrate(
     n_groups = min(N_GROUPS, len(start))
     groups = [slice(first, None, n_groups) for first in range(n_groups)]
 
-    def turn(_: Misfit, masses: FloatArray) -> FloatArray:
+    progress, turns = Progress("BootGMM: masses", max_iter, enabled=verbose), count(1)
+
+    def turn(found: Misfit, masses: FloatArray) -> FloatArray:
+        progress.update(next(turns), f"objective {found.objective:.3g}")
         masses = masses.copy()
         for group in groups:
             direction = optimal_masses(targets.take(group), masses, relation, masses[group]) - masses[group]
             masses[group] += _best_step(group, direction, masses, targets, relation) * direction
         return masses
 
-    return descend(start, lambda masses: misfit(masses, targets, relation), turn, tol=tol, max_iter=max_iter)
+    with progress:
+        return descend(start, lambda masses: misfit(masses, targets, relation), turn, tol=tol, max_iter=max_iter)
 
 
 def optimal_masses(targets: Targets, references: FloatArray, relation: Relation, start: FloatArray) -> FloatArray:

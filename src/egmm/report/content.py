@@ -51,7 +51,12 @@ class Shown:
 
 
 def content(
-    shown: Shown, model: Any, partition: CredalPartition, outliers: BoolArray, selection: Any = None
+    shown: Shown,
+    model: Any,
+    partition: CredalPartition,
+    outliers: BoolArray,
+    numbers: IntArray,
+    selection: Any = None,
 ) -> dict[str, Any]:
     """Collect the page's data: everything in it is text, a number or a list of them."""
     # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
@@ -62,7 +67,7 @@ def content(
         "columns": shown.names,
         "axes": _axes(shown, partition),
         "nRows": len(partition),
-        "rows": _encode(drawn.astype(np.uint32)),
+        "rows": _encode(numbers[drawn].astype(np.uint32)),
         "values": _encode(shown.X[drawn].T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
         "outliers": _encode(outliers[drawn].astype(np.uint8)),
@@ -71,7 +76,7 @@ def content(
         "means": _rounded(shown.means),
         "covariances": _rounded(shown.covariances),
         "doubtfulRows": _counts_above(doubt, partition.n_clusters),
-        "objects": _objects(listed, drawn, doubt, outliers, partition),
+        "objects": _objects(listed, drawn, numbers, doubt, outliers, partition),
         "history": _rounded(_thinned(model.log_likelihood_history_)),
         "historySteps": _thinned(np.arange(len(model.log_likelihood_history_))).tolist(),
         "selection": None if selection is None else _selection(selection),
@@ -134,13 +139,18 @@ def _counts_above(doubt: FloatArray, n_clusters: int) -> list[int]:
 
 
 def _objects(
-    listed: IntArray, drawn: IntArray, doubt: FloatArray, outliers: BoolArray, partition: CredalPartition
+    listed: IntArray,
+    drawn: IntArray,
+    numbers: IntArray,
+    doubt: FloatArray,
+    outliers: BoolArray,
+    partition: CredalPartition,
 ) -> list[dict[str, Any]]:
     some = partition[listed]
     labels, chosen, bits = some.labels(), some.sets(), some.nonspecificity()
     return [
         {
-            "row": int(row),
+            "row": int(numbers[row]),
             "at": int(at),
             "set": partition.focal_sets.labels[chosen[i]],
             "cluster": int(labels[i]) + 1,

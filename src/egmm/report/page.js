@@ -637,7 +637,8 @@
   }
   if (data.nRows < data.nTotal) {
     $("sampled").hidden = false;
-    $("sampled").textContent = `The model was fitted to ${spaced(data.nTotal)} rows. This page is made from a sample of ${spaced(data.nRows)} of them: its counts are of the sample, its parameters of all rows.`;
+    $("sampled").textContent = `The model was fitted to ${spaced(data.nTotal)} rows. This page is made from a sample of ${spaced(data.nRows)} of them: its counts are of the sample, its parameters of all rows.`
+      + (n < data.nRows ? ` The plot shows ${spaced(n)} of the sample, with all rows of the table below among them.` : "");
   } else if (n < data.nRows) {
     $("sampled").hidden = false;
     $("sampled").textContent = `The plot shows a sample of ${spaced(n)} of ${spaced(data.nRows)} rows, with all rows of the table below in it. Every number on this page is of all rows.`;

@@ -78,6 +78,7 @@ def render_report(
     reproduce: str | None = None,
     scaling: tuple[Any, Any] | None = None,
     n_total: int | None = None,
+    row_numbers: Any = None,
 ) -> str:
     """Make one self-contained HTML page of a fitted model; it needs no network.
 
@@ -99,6 +100,8 @@ def render_report(
         What was subtracted from and divided out of the features before fitting: the page shows original units.
     n_total : int, default=None
         Number of rows the model was fitted to, where X is a sample of them; the page says so.
+    row_numbers : array-like of int of shape (n_samples,), default=None
+        Where X is a sample, the numbers of its rows among all, counted from zero; the page counts from one.
 
     Returns
     -------
@@ -117,7 +120,10 @@ def render_report(
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     partition, outliers = model.partition(rows), model.outliers(rows)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
-    data = content(shown, model, partition, outliers, selection)
+    numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
+    if numbers.shape != (len(rows),):
+        raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
+    data = content(shown, model, partition, outliers, numbers, selection)
     data["nTotal"] = max(len(rows), n_total or 0)
     sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(

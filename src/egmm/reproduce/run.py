@@ -31,6 +31,9 @@ from egmm.reproduce.words import PEERS_DIFFER, STARTS_CHOSEN, explain
 CELLS = "cells.jsonl"
 """File of the cells that are done: a directory that holds it can be resumed."""
 
+SETTINGS = "settings.json"
+"""File that says how the page beside it was made."""
+
 DOTS_PER_INCH = 100
 COLOURS = 256
 
@@ -129,9 +132,6 @@ def reproduce(
     wanted = _check_items(ITEMS if only is None else list(only))
     plan = plan or Plan()
     place = Path(folder)
-    (place / "figures").mkdir(parents=True, exist_ok=True)
-    if fresh:
-        (place / CELLS).unlink(missing_ok=True)
     computed: list[Cell] = []
 
     def tell(n_done: int, n_all: int, cell: Cell) -> None:
@@ -140,10 +140,13 @@ def reproduce(
             done(n_done, n_all, cell)
 
     cells = _cells(wanted, plan)
-    # Before anything is computed: data that cannot be had end a run of half an hour at its start.
+    # Before anything is computed or written: data that cannot be had end a run of half an hour at its start.
     for name in plan.datasets:
         if any(cell.dataset == name for cell in cells):
             real(name, plan.data)
+    place.mkdir(parents=True, exist_ok=True)
+    if fresh:
+        (place / CELLS).unlink(missing_ok=True)
     results = run_cells(cells, plan, Store(place / CELLS), n_jobs, tell)
     sheets = {name: TABLES[name].make(results, plan) for kind, name in wanted if kind == "table"}
     for sheet in sheets.values():
@@ -151,20 +154,30 @@ def reproduce(
     images = {name: _draw(name, place, results, plan) for kind, name in wanted if kind == "figure"}
     glance = glance_sheet(results, plan, set(sheets))
     seconds = time.monotonic() - began
-    facts = _facts(plan, only, len(cells), len(computed), seconds)
+    facts = _facts(plan, wanted, len(cells), len(computed), seconds)
     blocks = _page(sheets, images, glance, facts, plan)
     texts = {
         "reproduction.md": to_markdown(blocks, place),
         "reproduction.html": to_html(blocks),
         "numbers.csv": _numbers_csv(sheets.values()),
         "cells.csv": _cells_csv(results),
-        "settings.json": json.dumps(facts, indent=1, ensure_ascii=False) + "\n",
+        SETTINGS: json.dumps(facts, indent=1, ensure_ascii=False) + "\n",
     }
     for name, text in texts.items():
         with replacing(place / name) as stream:
             stream.write(text.encode())
     names = [*texts, *(path.relative_to(place).as_posix() for path in images.values()), CELLS]
     return Reproduction(place, {"glance": glance, **sheets}, names, len(cells), len(computed), seconds)
+
+
+def page_lost(folder: Path, only: Iterable[str] | None, plan: Plan) -> str | None:
+    """Command of the page in a folder, if a run would put one in its place that shows less or rests on another plan."""
+    try:
+        facts = json.loads((folder / SETTINGS).read_text("utf-8"))
+        kept = set(facts["items"]) <= set(ITEMS if only is None else only)
+        return None if kept and facts["settings"] == json.loads(json.dumps(plan.settings())) else facts["command"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _check_items(items: Sequence[str]) -> list[tuple[str, str]]:
@@ -184,6 +197,7 @@ def _cells(wanted: Sequence[tuple[str, str]], plan: Plan) -> list[Cell]:
 
 def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
     path = place / "figures" / f"reproduction-{name}.png"
+    path.parent.mkdir(exist_ok=True)
     drawn = io.BytesIO()
     FIGURES[name].make(results, plan).savefig(drawn, format="png", dpi=DOTS_PER_INCH)
     # The page carries every picture: a palette makes them a third as large, and they have few colours.
@@ -193,10 +207,13 @@ def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
     return path
 
 
-def _facts(plan: Plan, only: Iterable[str] | None, n_cells: int, n_computed: int, seconds: float) -> dict[str, Any]:
+def _facts(
+    plan: Plan, wanted: Sequence[tuple[str, str]], n_cells: int, n_computed: int, seconds: float
+) -> dict[str, Any]:
     """What a reader needs to do it again."""
+    items = [f"{kind}:{name}" for kind, name in wanted]
     command = ["egmm reproduce", *([] if plan.is_full else ["--quick"])]
-    command += [] if only is None else [f"--only {item}" for item in only]
+    command += [] if set(items) == set(ITEMS) else [f"--only {item}" for item in items]
     versions = {"egmm": __version__, "Python": platform.python_version()}
     versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
@@ -205,6 +222,7 @@ def _facts(plan: Plan, only: Iterable[str] | None, n_cells: int, n_computed: int
         "versions": versions,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {sys.platform}",
         "seeds": f"run r has seed r, r = 0 to {plan.runs - 1}",
+        "items": items,
         "settings": plan.settings(),
         "cells": n_cells,
         "cells computed in this run": n_computed,

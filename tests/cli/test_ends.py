@@ -1,0 +1,72 @@
+"""How commands end: output nobody reads, Ctrl-C while still loading, progress, silence."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import environment
+from egmm.cli.screen import UNREAD
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("typer")
+
+
+@pytest.fixture
+def model(call: Any, rows: Path) -> str:
+    """A model file."""
+    assert call("fit", rows, "-c", "2", "--label", "side", "--out", "made", "--no-plots", "-q").returncode == 0
+    return "made/model.json"
+
+
+def start(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    command = [sys.executable, *options, "-m", "egmm", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment(), stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.parametrize("command", ["predict", "info"])
+def test_a_reader_that_has_enough_ends_the_command_quietly(tmp_path: Path, model: str, command: str) -> None:
+    (tmp_path / "many.csv").write_text("width,height\n" + "1.5,2.5\n" * 20_000)
+    with start(tmp_path, command, model, *(["many.csv"] if command == "predict" else [])) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait(60) == UNREAD
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+@pytest.mark.parametrize("module", ["numpy", "scipy.linalg", "typer", "sklearn.base"])
+def test_ctrl_c_while_loading_is_clean(tmp_path: Path, rows: Path, module: str) -> None:
+    # Python tells of each import when it is done.
+    with start(tmp_path, "fit", rows.name, "-c", "2:8", options=("-X", "importtime")) as running:
+        assert running.stderr is not None
+        while running.stderr.readline().split("|")[-1].strip() != module:
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "Stopped; nothing was written." in err
+    assert "Traceback" not in err
+
+
+def test_progress_of_a_converged_fit_ends_full(call: Any, rows: Path) -> None:
+    result = call("fit", rows, "-c", "2", "--label", "side", "--no-plots")
+    last = [line for line in result.stderr.splitlines() if line.startswith("EGMM")][-1]
+    assert "█" * 20 in last
+    assert "/1000" in last
+
+
+def test_info_can_be_quiet(call: Any, model: str) -> None:
+    result = call("info", model, "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_compare_shows_that_long_fits_go_on(call: Any, rows: Path) -> None:
+    options = ["-c", "2", "--label", "side", "--algorithms", "bootgmm"]
+    assert "BootGMM: masses" in call("compare", rows, *options).stderr
+    assert call("compare", rows, *options, "--json").stderr == ""

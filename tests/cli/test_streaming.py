@@ -1,0 +1,94 @@
+"""Files read piece by piece: the same words, files and numbers as of files read whole."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egmm import CredalPartition
+from egmm.cli import streaming
+from egmm.report import content
+from report.test_content import data_of, decode
+
+parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("typer")
+
+OPTIONS = ["-c", "2", "--label", "side", "--no-plots"]
+
+
+def test_rows_of_the_report_have_the_numbers_of_the_file(
+    call: Any, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAMPLE_ROWS", 15)
+    monkeypatch.setattr(content, "MOST_LISTED", 5)
+    monkeypatch.setattr(content, "MOST_ROWS", 8)
+    assert call("fit", rows, *OPTIONS, "--stream", "--out", "made").returncode == 0
+    data = data_of((tmp_path / "made" / "report.html").read_text("utf-8"))
+    width = np.loadtxt(rows, delimiter=",", skiprows=1, usecols=0)
+    assert (data["nTotal"], data["nRows"]) == (40, 15)
+    drawn = decode(data["rows"], "<u4")
+    assert len(drawn) == 8
+    np.testing.assert_allclose(decode(data["values"], "<f4")[:8], width[drawn], rtol=1e-6)
+    labels = parquet.read_table(tmp_path / "made" / "labels.parquet").to_pylist()
+    for listed in data["objects"]:
+        said = labels[listed["row"]]
+        assert (listed["row"] + 1, listed["set"], listed["cluster"]) == (said["row"], said["set"], said["cluster"])
+        assert listed["bits"] == pytest.approx(said["nonspecificity"], abs=1e-4)
+
+
+def test_streamed_fits_write_the_same_files(call: Any, rows: Path, tmp_path: Path) -> None:
+    for name in ("stream", "no-stream"):
+        result = call("fit", rows, *OPTIONS, f"--{name}", "--out", name)
+        assert result.returncode == 0
+        assert "Warning" not in result.stderr
+    streamed, whole = tmp_path / "stream", tmp_path / "no-stream"
+    assert {path.name for path in streamed.iterdir()} == {path.name for path in whole.iterdir()}
+    tables = [parquet.read_table(folder / "labels.parquet") for folder in (streamed, whole)]
+    assert tables[0].schema == tables[1].schema
+    found, expected = (CredalPartition.load(folder / "masses.parquet") for folder in (streamed, whole))
+    assert found.focal_sets == expected.focal_sets
+    np.testing.assert_allclose(found.mass, expected.mass, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+def test_predict_needs_no_names(call: Any, rows: Path, how: str) -> None:
+    assert call("fit", rows, *OPTIONS, "--stream", "--out", "made", "-q").returncode == 0
+    result = call("predict", "made/model.json", rows, how, "--out", "new/assigned.parquet")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Written to new/assigned.parquet" in result.stdout
+
+
+BAD = {
+    "unknown label": (["--label", "nope"], "no column 'nope'; its columns are width, height, side"),
+    "text": ([], "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with"),
+    "unknown column": (["--columns", "width,depth"], "rows.csv has no column 'depth'; its columns are width"),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), BAD.values(), ids=BAD)
+def test_columns_are_spoken_of_as_options(call: Any, rows: Path, options: list[str], expected: str) -> None:
+    result = call("fit", rows.name, "-c", "2", "--stream", *options)
+    assert result.returncode == 1
+    assert expected in result.stderr
+
+
+def test_formats_that_cannot_be_streamed_are_named(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text("[[1, 2], [3, 4]]")
+    result = call("fit", "rows.json", "-c", "2", "--stream")
+    assert result.returncode == 1
+    assert "rows.json cannot be read piece by piece; expected files ending in .csv, .parquet" in result.stderr
+
+
+def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:
+    assert call("fit", rows, *OPTIONS, "--out", "made", "-q").returncode == 0
+    for out in ([], ["--out", "a.csv"]):
+        result = call("predict", "made/model.json", rows, "--stream", *out)
+        assert result.returncode == 1
+        assert "with --stream rows are written as Parquet: name a .parquet file with --out" in result.stderr
+
+
+def test_machines_are_told_the_files(call: Any, rows: Path) -> None:
+    result = json.loads(call("fit", rows, *OPTIONS, "--stream", "--json").stdout)
+    assert result["files"] == ["labels.parquet", "masses.parquet", "model.json", "report.html", "summary.txt"]
