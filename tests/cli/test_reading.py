@@ -53,9 +53,12 @@ def test_no_row_is_taken_for_names(call: Any, rows: Path, tmp_path: Path, stream
 
 @pytest.mark.parametrize("command", ["select", "compare"])
 def test_other_commands_take_rows_without_names(call: Any, rows: Path, tmp_path: Path, command: str) -> None:
-    (tmp_path / "bare.csv").write_text(joined([line[:2] for line in lines_of(rows)[1:]]))
-    assert "--no-header" in refused(call, command, "bare.csv", "-c", "2")
-    assert call(command, "bare.csv", "-c", "2", "--no-header", "-q").returncode == 0
+    numbers = [line[:2] for line in lines_of(rows)[1:]]
+    (tmp_path / "bare.csv").write_text(joined(numbers))
+    assert call(command, "bare.csv", "-c", "2", "-q").returncode == 0
+    (tmp_path / "counted.csv").write_text(joined([["0", "1"], *numbers]))
+    assert "--no-header" in refused(call, command, "counted.csv", "-c", "2")
+    assert call(command, "counted.csv", "-c", "2", "--header", "-q").returncode == 0
 
 
 @STREAMED

@@ -78,7 +78,7 @@ def test_formats_that_cannot_be_streamed_are_named(call: Any, tmp_path: Path) ->
     (tmp_path / "rows.json").write_text("[[1, 2], [3, 4]]")
     result = call("fit", "rows.json", "-c", "2", "--stream")
     assert result.returncode == 1
-    assert "rows.json cannot be read piece by piece; expected files ending in .csv, .parquet" in result.stderr
+    assert "rows.json cannot be read piece by piece; expected files ending in .csv, .tsv" in result.stderr
 
 
 def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:

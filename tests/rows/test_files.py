@@ -281,7 +281,7 @@ def test_text_far_down_a_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1.5,2\n3,4\n", "5.1,3.5,red\n4.9,,blue\n", "year,1990\nrain,12\n", "1,5;2,5\n1,7;3,5\n"]
+    "text", ["0,1\n3,4\n", "1,2\n3,4\n", "5.1,3.5,red\n4.9,,blue\n", "year,1990\nrain,12\n", "1,5;2,5\n1,7;3,5\n"]
 )
 def test_a_first_line_that_may_be_a_row_is_asked_about(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
@@ -295,6 +295,9 @@ def test_a_first_line_that_may_be_a_row_is_asked_about(text: str, tmp_path: Path
 
 def test_a_csv_without_names_has_numbered_columns(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
+    path.write_text("1.5,2\n3,4\n")
+    assert scan(path).feature_names == ["x1", "x2"]
+    np.testing.assert_array_equal(all_rows(scan(path)), [[1.5, 2], [3, 4]])
     path.write_text("5.1,red,2\n4.9,blue,4\n")
     rows = scan(path, ["x3", "x1"], header=False)
     assert rows.feature_names == ["x3", "x1"]

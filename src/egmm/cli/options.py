@@ -28,7 +28,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether CSV files begin with names; if not, columns are x1, x2, ... Default: yes, but told if in doubt.",
+        help="Whether CSV files begin with names; if not, columns are x1, x2, ... Default: unless it is numbers.",
         show_default=False,
     ),
 ]

@@ -34,7 +34,8 @@ def scan(
         Column with the rows' weights.
     header : bool, default=None
         Whether text files begin with a line of names; where they do not, columns are x1, x2, .... None means that they
-        do, and files are refused whose first line may as well be a row. Blanks around names do not count.
+        do unless the line is numbers, and files are refused whose first line may be either. Blanks around names do not
+        count.
 
     Returns
     -------

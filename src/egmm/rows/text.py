@@ -39,10 +39,16 @@ class Layout(NamedTuple):
 
 
 def layout_of(file: Path, header: bool | None = None) -> Layout:
-    """Look at a file's first two lines; where `header` is None, a first line that may as well be a row is refused."""
+    """Look at a file's first two lines.
+
+    Where `header` is None, a first line of numbers is a row, unless they only count the columns; one that may as well
+    be a row as names is refused.
+    """
     lines = _first_lines(file)
     delimiter = _delimiter(file, lines)
     first, *rest = _records(lines, delimiter)
+    if header is None and all(map(is_number, first)) and not _is_count(first):
+        header = False
     if header is None and rest and _are_alike(first, rest[0]):
         raise ReadError(
             f"{file} begins with {_short(delimiter.join(first))!r}, which looks like the row below it: "
@@ -107,6 +113,11 @@ def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether two lines have numbers, at least one, and text in the same places; a place left empty may be either."""
     known = [(_is_like_number(a), _is_like_number(b)) for a, b in zip(first, second, strict=False) if a and b]
     return (True, True) in known and all(a == b for a, b in known)
+
+
+def _is_count(line: Sequence[str]) -> bool:
+    """Whether a line counts the columns from 0 or 1, as a table without names is often written."""
+    return list(line) in ([str(k + first) for k in range(len(line))] for first in (0, 1))
 
 
 def _is_like_number(text: str) -> bool:
