@@ -20,7 +20,3 @@ def main() -> None:
         # Imports take half a second, before any command can tell.
         sys.stderr.write("Error: Stopped; nothing was written.\n")
         sys.exit(INTERRUPTED)
-    finally:
-        # Ctrl-C within code that Python compiles from a string, as named tuples are, ends the process by the signal
-        # although it was caught, unless other such code ends well after it.
-        exec("")
