@@ -75,17 +75,23 @@ def read_data(
         if others != names:
             raise CommandError(f"{path} has the columns {_listing(others)}, but the first file {_listing(names)}.")
     table = {name: np.concatenate([values[at] for _, values in parts]) for at, name in enumerate(names)}
-    wanted = [name for name in names if name != label] if columns is None else list(columns)
-    for name in [*wanted, *([] if label is None else [label])]:
-        if name not in table:
-            raise no_column(source, name, names)
-    if not wanted:
-        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
+    wanted = wanted_columns(source, names, columns, label)
     places = Places(files, [len(values[0]) for _, values in parts])
     X = np.column_stack([_numbers(name, table[name], places) for name in wanted])
     if len(X) < least_rows:
         raise CommandError(f"{source} has {len(X)} row{'' if len(X) == 1 else 's'}; at least {least_rows} are needed.")
     return Data(X, wanted, None if label is None else classes_of(table[label]), header)
+
+
+def wanted_columns(source: str, names: Sequence[str], columns: Sequence[str] | None, label: str | None) -> list[str]:
+    """Return the columns to cluster: those asked for, or all but the label; they and the label must be there."""
+    wanted = [name for name in names if name != label] if columns is None else list(columns)
+    for name in [*wanted, *([] if label is None else [label])]:
+        if name not in names:
+            raise CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
+    if not wanted:
+        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
+    return wanted
 
 
 def find_files(source: str) -> list[Path]:
@@ -185,11 +191,6 @@ def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     if is_number(texts[row].replace(",", ".")):
         way_out = "write numbers with a decimal point."
     raise CommandError(f"column {name!r} has {texts[row]!r}, no number, at {places.of(row)}; {way_out}")
-
-
-def no_column(source: str, name: str, names: Sequence[str]) -> CommandError:
-    """Error of a column that is not there, with those that are."""
-    return CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
 
 
 def _listing(names: Sequence[str], most: int = 12) -> str:

@@ -12,7 +12,7 @@ from egmm import scan
 from egmm._checks import IntArray, import_optional
 from egmm._files import replacing
 from egmm.belief.storage import parquet_metadata
-from egmm.cli.data import Data, classes_of, find_files, no_column
+from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request
@@ -53,18 +53,8 @@ def open_rows(
                 f"{path} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
                 "alone. Write it as one of these, or use --no-stream."
             )
-    return scan(files, _check_columns(source, open_table(files[:1], header).names, columns, label), header=header)
-
-
-def _check_columns(source: str, names: Sequence[str], columns: Sequence[str] | None, label: str | None) -> list[str]:
-    """Return the columns to cluster; what is wrong with them is said as of files that are read whole."""
-    wanted = [name for name in names if name != label] if columns is None else list(columns)
-    for name in [*wanted, *([] if label is None else [label])]:
-        if name not in names:
-            raise no_column(source, name, names)
-    if not wanted:
-        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
-    return wanted
+    wanted = wanted_columns(source, open_table(files[:1], header).names, columns, label)
+    return scan(files, wanted, header=header)
 
 
 def fit_stream(
