@@ -65,7 +65,11 @@ def check_labels(name: str, value: Any) -> IntArray:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"{name} must be finite, but row {row} is {labels[row]}.")
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+    try:
+        return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise TypeError(f"{name} must hold labels of one kind, numbers or text, got {kinds}.") from None
 
 
 def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:

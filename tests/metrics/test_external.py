@@ -79,6 +79,8 @@ def test_bad_labels_are_named(measure) -> None:
         measure([0, 1], [[0, 1]])
     with pytest.raises(ValueError, match=r"labels must be finite, but row 1 is nan\."):
         measure([0, 1], [0.0, float("nan")])
+    with pytest.raises(TypeError, match=r"y_true must hold labels of one kind, numbers or text, got NoneType, str\."):
+        measure(["a", None], [0, 1])
 
 
 def _entropy(values) -> float:
