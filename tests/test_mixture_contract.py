@@ -262,6 +262,27 @@ def test_interrupted_before_the_first_pass_it_is_the_last_fit(X, monkeypatch) ->
     np.testing.assert_array_equal(model.predict(X), labels)
 
 
+def test_interrupted_while_labels_are_assigned_it_is_fitted(X, monkeypatch) -> None:
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    whole, model = EGMM(3, random_state=0).fit(X), EGMM(3, random_state=0)
+    monkeypatch.setattr("egmm.em.assign.labels", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    np.testing.assert_array_equal(model.means_, whole.means_)
+
+
+def test_an_interrupted_fit_ends_a_stream(X, monkeypatch) -> None:
+    model = EGMM(3, random_state=0).partial_fit(X)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(KeyboardInterrupt, match="best parameters so far"):
+            model.fit(X + 100)
+    fresh = EGMM(3, random_state=0).partial_fit(X + 100)
+    np.testing.assert_array_equal(model.partial_fit(X + 100).means_, fresh.means_)
+
+
 # Keeping a model -------------------------------------------------------------------------------------------------
 
 

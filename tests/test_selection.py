@@ -2,6 +2,7 @@
 
 import re
 
+import dask.array
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -112,6 +113,8 @@ def test_with_more_features_than_rows_matrices_are_no_candidates(rng) -> None:
     assert failed == {"EEE", "VEE", "EVE", "VVE", "EEV", "VEV", "EVV", "VVV"}
     with pytest.raises(ValueError, match="'EEE' needs more rows than features, got 24 and 30; use a diagonal model"):
         select_model(X, [2], random_state=0)
+    with pytest.raises(ValueError, match="'EEE' needs more rows than features, got 24 and 30"):
+        select_model(dask.array.from_array(X, chunks=(12, 30)), [2], random_state=0)
     assert select_model(X, [2], prior="default", random_state=0).best.labels_.std() > 0
 
 

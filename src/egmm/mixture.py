@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -220,16 +221,20 @@ class EGMM(ClusterMixin, FittedMixture):
         self : EGMM
         """
         self._fit(X, sample_weight)
-        self.__dict__.pop("_stream", None)
         return self
 
     def _fit(self, X: Any, sample_weight: Any, least_starts: int = 1) -> Ascent:
         self._check_parameters()
-        with all_or_nothing(self), self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
-            total = self._moments(rows)
-            options = self._options(rows, total)
-            fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
-            self._set_fitted(fit, total)
+        with ExitStack() as opened:
+            with all_or_nothing(self):
+                rows = opened.enter_context(self._open(X, sample_weight, reset=True))
+                opened.enter_context(one_blas_thread())
+                total = self._moments(rows)
+                options = self._options(rows, total)
+                fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
+                self._set_fitted(fit, total)
+                self.__dict__.pop("_stream", None)
+            # Interrupted here, the model is fitted all the same.
             self._set_labels(rows)
         if fit.interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")

@@ -350,8 +350,8 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
     try:
-        if isinstance(model, EGMM) and not is_remote(X):
-            _check_enough_rows(model, *np.shape(X))
+        if isinstance(model, EGMM):
+            _check_enough_rows(model, *(X.shape if is_remote(X) else np.shape(X)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             model.fit(X, **weights)
@@ -367,8 +367,11 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
     return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
-def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
-    """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
+def _check_enough_rows(model: EGMM, n_rows: float, n_features: int) -> None:
+    """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's.
+
+    Of a Dask collection the number of rows may not be known: it is NaN, and many.
+    """
     is_regular = model.prior is not None or model.reg_covar != "auto"
     if n_rows <= n_features and not is_regular and not is_diagonal(resolve_covariance(model.covariance, n_features)):
         raise ValueError(

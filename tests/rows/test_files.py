@@ -281,7 +281,15 @@ def test_text_far_down_a_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0,1\n3,4\n", "1,2\n3,4\n", "5.1,3.5,red\n4.9,,blue\n", "year,1990\nrain,12\n", "1,5;2,5\n1,7;3,5\n"]
+    "text",
+    [
+        "0,1\n3,4\n",
+        "1,2\n3,4\n",
+        "NA,1.5\n2,3\n",
+        "5.1,3.5,red\n4.9,,blue\n",
+        "year,1990\nrain,12\n",
+        "1,5;2,5\n1,7;3,5\n",
+    ],
 )
 def test_a_first_line_that_may_be_a_row_is_asked_about(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"

@@ -186,7 +186,7 @@ def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     texts = ["nan" if value is None else str(value) for value in values]
     row = next((row for row, text in enumerate(texts) if text.strip() and not is_number(text)), None)
     if row is None:
-        return [float(text or "nan") for text in texts]
+        return [float(text.strip() or "nan") for text in texts]
     way_out = "choose others with --columns, or name it with --label if it is the known class."
     if is_number(texts[row].replace(",", ".")):
         way_out = "write numbers with a decimal point."

@@ -122,7 +122,7 @@ def _reproduce(source: str, fitted: Fitted) -> str:
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
-    parts += [] if request.certainty is None else ["--certainty", f"{request.certainty:g}"]
+    parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
     parts += ["--standardize"] * (fitted.scaling is not None)

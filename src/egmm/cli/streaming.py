@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from egmm import scan
-from egmm._checks import IntArray, import_optional
+from egmm._checks import IntArray, import_optional, unusable
 from egmm._files import replacing
 from egmm.belief.storage import parquet_metadata
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
@@ -20,6 +20,7 @@ from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import moments
 from egmm.rows.arrow import FORMATS, open_table
+from egmm.rows.source import first_unusable
 
 STREAM_BYTES = 500_000_000
 """Files of more bytes are streamed unless asked otherwise."""
@@ -144,7 +145,12 @@ def _growing(path: Path, metadata: dict[bytes, bytes] | None = None) -> Iterator
             writer = writer or parquet.ParquetWriter(stream, table.schema)
             writer.write_table(table)
 
-        yield write
+        try:
+            yield write
+        except BaseException:
+            if writer is not None:
+                writer.is_open = False  # Its file will be gone; closing it later would fail.
+            raise
         if writer is not None:
             writer.close()
 
@@ -153,6 +159,10 @@ def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str,
     """Columns of labels and of masses, block by block."""
     first = 0
     for X, _ in rows.blocks():
+        bad = first_unusable([(X, None)])
+        if bad is not None:
+            row, column, value = bad
+            raise unusable(value, rows.place(first + row), column, rows.feature_names)
         partition = model.partition(X)
         columns = label_columns(partition, model.outliers(X))
         columns["row"] = columns["row"] + first

@@ -48,6 +48,8 @@ LABELS_KEPT = 16
 
 _last_labels: dict[tuple[bytes, int, int], list[IntArray]] = {}
 _keeping = threading.Lock()
+_quiet = threading.Lock()
+"""Held where warnings are silenced: their filters belong to all threads."""
 
 
 class Sample(NamedTuple):
@@ -187,7 +189,7 @@ def _labels(model: KMeans) -> IntArray:
 
 def _kmeans(sample: Sample, model: KMeans) -> KMeans:
     # What has been checked need not be checked again: on small data that costs as much as the clustering.
-    with config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
+    with _quiet, config_context(assume_finite=True, skip_parameter_validation=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # Fewer clusters than asked for: `_complete` says so.
         return model.fit(sample.rows, sample_weight=sample.weights)
 

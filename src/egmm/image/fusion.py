@@ -211,7 +211,7 @@ def _mappings(
 
 def _is_by_name(refining: Any, n_sources: int) -> bool:
     """Whether a refining is by name or by number, or what is wrong with its form."""
-    if not isinstance(refining, Sequence) or isinstance(refining, str):
+    if not isinstance(refining, Sequence | np.ndarray) or isinstance(refining, str):
         raise TypeError(f"refining must be a list with an entry for each source, got {refining!r}.")
     if len(refining) != n_sources:
         raise ValueError(f"refining must have one entry for each of the {n_sources} sources, got {len(refining)}.")
@@ -219,7 +219,7 @@ def _is_by_name(refining: Any, n_sources: int) -> bool:
     if any(is_named) != all(is_named):
         raise TypeError("refining must be by name for all sources (mappings) or by number for all (lists), not both.")
     for number, entry in enumerate(refining):
-        if not _is_listing(entry):
+        if not isinstance(entry, Mapping | Sequence | np.ndarray) or isinstance(entry, str):
             raise TypeError(f"refining of source {number} must be a mapping or a list, got {entry!r}.")
         for group in entry.values() if isinstance(entry, Mapping) else entry:
             if not _is_listing(group):

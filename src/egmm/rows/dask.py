@@ -86,7 +86,9 @@ class DaskRows:
         dtype = np.int64 if names in ("cluster", "set") else np.float64
         compute = delayed(_chunk_result, pure=False)
         results = [
-            array.from_delayed(compute(chunk, at, function, others, dtype), shape=(length, *others), dtype=dtype)
+            array.from_delayed(
+                compute(chunk, at, self.feature_names, function, others, dtype), shape=(length, *others), dtype=dtype
+            )
             for at, (chunk, length) in enumerate(zip(self._chunks, self._known, strict=True))
         ]
         return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
@@ -184,7 +186,14 @@ def _join(parts: list[list[Node[Sum]]]) -> list[Node[Sum]]:
     return merge_nodes(node for part in parts for node in part)
 
 
-def _chunk_result(chunk: Any, at: int, function: Callable[..., Any], others: tuple[int, ...], dtype: Any) -> Any:
+def _chunk_result(
+    chunk: Any,
+    at: int,
+    names: list[str] | None,
+    function: Callable[..., Any],
+    others: tuple[int, ...],
+    dtype: Any,
+) -> Any:
     values = _values(chunk)
     if len(values) == 0:
         return np.empty((0, *others), dtype=dtype)
@@ -196,7 +205,7 @@ def _chunk_result(chunk: Any, at: int, function: Callable[..., Any], others: tup
             if found is None:
                 raise
             row, column, value = found
-            raise unusable(value, f"row {row} of chunk {at}", column) from None
+            raise unusable(value, f"row {row} of chunk {at}", column, names) from None
 
 
 def _first_unusable(chunk: Any) -> tuple[int, int, float] | None:

@@ -15,6 +15,9 @@ from egmm.rows.source import ReadError
 DELIMITERS = (";", ",", "\t", " ")
 """What may stand between columns; semicolons first, because commas between them are decimal."""
 
+MISSING = ("na", "n/a", "null", "none", "?", "-")
+"""What stands in place of a number that is not known."""
+
 LOOK_BYTES = 1_000_000
 """Read of a file to see its first two lines."""
 
@@ -121,4 +124,4 @@ def _is_count(line: Sequence[str]) -> bool:
 
 
 def _is_like_number(text: str) -> bool:
-    return is_number(text.replace(",", "."))
+    return is_number(text.replace(",", ".")) or text.strip().lower() in MISSING

@@ -37,9 +37,11 @@ def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: 
                 writer.write_table(table)
             if writer is not None:
                 writer.close()
-    except OSError as error:
+    except BaseException as error:
         if writer is not None:
             writer.is_open = False  # Its file is gone; closing it later would fail once more.
+        if not isinstance(error, OSError):
+            raise
         raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; nothing was left there") from error
     return path
 
