@@ -23,7 +23,6 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_weight,
-    unusable,
 )
 from egmm._files import replacing
 from egmm.belief.focal import FocalSets
@@ -36,7 +35,7 @@ from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import UnusableRowsError
+from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
 FORMAT = "egmm.EGMM/1"
@@ -299,12 +298,8 @@ class FittedMixture(BaseEstimator):
         """
         try:
             yield
-        except UnusableRowsError:
-            found = rows.first_unusable()
-            if found is None:
-                raise
-            row, column, value = found
-            raise unusable(value, rows.place(row), column, getattr(self, "feature_names_in_", None)) from None
+        except UnusableRowsError as error:
+            raise bad_entry(rows, getattr(self, "feature_names_in_", None)) or error from None
 
     def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
         """scikit-learn's rules on features, for rows it must not load."""

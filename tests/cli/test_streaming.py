@@ -12,6 +12,7 @@ from egmm.cli import streaming
 from egmm.report import content
 from report.test_content import data_of, decode
 
+pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("typer")
 
@@ -92,3 +93,19 @@ def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:
 def test_machines_are_told_the_files(call: Any, rows: Path) -> None:
     result = json.loads(call("fit", rows, *OPTIONS, "--stream", "--json").stdout)
     assert result["files"] == ["labels.parquet", "masses.parquet", "model.json", "report.html", "summary.txt"]
+
+
+@pytest.mark.parametrize("options", [[], ["--standardize"]], ids=["as it is", "standardised"])
+def test_an_entry_that_is_missing_is_found_where_it_is(call: Any, tmp_path: Path, options: list[str]) -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "whole.parquet")
+    X[17_000, 1] = np.nan
+    parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "gap.parquet")
+    expected = "NaN at row 17000 (counted from 0) of gap.parquet, column 1 ('b')"
+    fitted = call("fit", "gap.parquet", "-c", "2", "--stream", *options)
+    assert expected in fitted.stderr
+    assert call("fit", "whole.parquet", "-c", "2", "--no-plots", "-q", "--out", "made", *options).returncode == 0
+    predicted = call("predict", "made/model.json", "gap.parquet", "--stream", "--out", "p.parquet")
+    assert expected in predicted.stderr
+    assert predicted.stderr.count("\n") == 1
+    assert not (tmp_path / "p.parquet").exists()

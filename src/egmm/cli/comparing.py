@@ -58,10 +58,9 @@ def compare(
     data = read_data(source, columns, label, header=header)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
-    notes = notes_on_data(data)
-    tell(notes, wanted=not (quiet or as_machine))
+    notes, is_talking = notes_on_data(data), not (quiet or as_machine)
+    tell(notes, wanted=is_talking)
     records = []
-    is_talking = not (quiet or as_machine)
     wanted = {"n_clusters": n_clusters, "random_state": seed, "verbose": int(is_talking)}
     for name in algorithms:
         if is_talking:

@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 
 from egmm.cli import figures, segmenting
-from egmm.cli.data import Data
+from egmm.cli.data import Data, classes_of
 from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, write_rows
 from egmm.cli.models import Fitted, fit_data
 from egmm.cli.options import Request
@@ -79,7 +79,7 @@ def _four_class(work: Path, out: Path) -> Fitted:
     X, classes = make_four_class(random_state=FOUR_CLASS)
     write_columns(work / "four_class.csv", {"x1": X[:, 0], "x2": X[:, 1], "class": classes})
     request = Request([4], ["EEE"], "pairs", "ebic", 0, 1, verbose=False)
-    fitted = fit_data(Data(X, ["x1", "x2"], classes), request)
+    fitted = fit_data(Data(X, ["x1", "x2"], classes_of(classes)), request)
     write_rows(work, fitted, "csv")
     write_outputs(work, fitted, str(out / "four_class.csv"), plots=True)
     return fitted

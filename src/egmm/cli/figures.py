@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import import_optional
+from egmm.cli.models import Scaling
 from egmm.plotting import (
     plot_approximations,
     plot_density,
@@ -42,9 +43,9 @@ def write_figures(folder: Path, fitted: Any) -> None:
     if len(at) > MOST_ROWS:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))
     # In the units of the file, whatever the model saw.
-    centre, scale = fitted.scaling or (np.zeros(len(names)), np.ones(len(names)))
-    square = np.multiply.outer(scale, scale)
-    X, partition, means = fitted.X[at] * scale + centre, fitted.partition[at], model.means_ * scale + centre
+    scaling = fitted.scaling or Scaling(np.zeros(len(names)), np.ones(len(names)))
+    square = np.multiply.outer(scaling.scale, scaling.scale)
+    X, partition, means = fitted.data.X[at], fitted.partition[at], scaling.undo(model.means_)
     known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
     save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
@@ -55,7 +56,7 @@ def write_figures(folder: Path, fitted: Any) -> None:
         by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
         panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
-        density = (model.weights_, model.focal_means_ * scale + centre, model.focal_covariances_ * square)
+        density = (model.weights_, scaling.undo(model.focal_means_), model.focal_covariances_ * square)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
     if X.shape[1] > 2:
         figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(11, 11), layout="constrained")

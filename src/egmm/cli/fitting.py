@@ -13,7 +13,7 @@ from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
-from egmm.cli.models import Fitted, Scaling, fit_data, load_model, save_model, scores
+from egmm.cli.models import Fitted, fit_data, load_model, save_model
 from egmm.cli.options import MAX_ITER, Request
 from egmm.cli.output import (
     check_free,
@@ -108,10 +108,9 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
 
 def _compared(fitted: Fitted) -> list[str]:
     """Lines on the agreement with known classes, if there are any."""
-    if fitted.data.labels is None:
+    if not fitted.metrics:
         return []
-    measured = scores(fitted.data.labels, fitted.partition)
-    return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in measured.items())]
+    return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in fitted.metrics.items())]
 
 
 def _reproduce(source: str, fitted: Fitted) -> str:
@@ -162,7 +161,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
     if fitted.selection is not None:
         found["candidates"] = fitted.selection.table()
     if fitted.data.labels is not None:
-        found["metrics"] = scores(fitted.data.labels, partition)
+        found["metrics"] = fitted.metrics
     return found
 
 
@@ -181,10 +180,10 @@ def show(fitted: Fitted) -> None:
         say(sentence)
     say()
     show_sets(fitted.partition)
-    measured = {} if fitted.data.labels is None else scores(fitted.data.labels, fitted.partition)
-    if measured:
+    if fitted.metrics:
+        lines = [[name, f"{value:.3f}"] for name, value in fitted.metrics.items()]
         say()
-        show_table(["against the known classes", ""], [[name, f"{value:.3f}"] for name, value in measured.items()])
+        show_table(["against the known classes", ""], lines)
 
 
 def show_sets(partition: CredalPartition) -> None:
@@ -217,12 +216,14 @@ def predict(
         check_table(out, force=force)
     elif as_machine:
         raise CommandError("--json needs --out: without it the rows go to standard output.")
-    is_streamed = is_large(source) if stream is None else stream
-    if is_streamed:
-        _check_streamed(source, out, asked=stream is not None)
+    streamed_to = None
+    if is_large(source) if stream is None else stream:
+        streamed_to = _check_streamed(source, out, asked=stream is not None)
     model, names, scaling = load_model(model_path)
-    if is_streamed:
-        n_rows = _predict_stream(model, names, scaling, source, out, masses=masses, header=header)
+    if streamed_to is not None:
+        rows = open_rows(source, names, header=header)
+        write_predictions(streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
+        n_rows = int(rows.shape[0])
         if as_machine:
             as_json(_predicted(model_path, source, out, n_rows))
         elif not quiet:
@@ -247,29 +248,14 @@ def predict(
         say(f"\nWritten to {out}: {spaced(len(X))} rows.")
 
 
-def _predict_stream(
-    model: Any,
-    names: list[str] | None,
-    scaling: Scaling | None,
-    source: str,
-    out: Path | None,
-    *,
-    masses: bool,
-    header: bool | None,
-) -> int:
-    assert out is not None
-    rows = open_rows(source, names, header=header)
-    write_predictions(out, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
-    return int(rows.shape[0])
-
-
-def _check_streamed(source: str, out: Path | None, *, asked: bool) -> None:
+def _check_streamed(source: str, out: Path | None, *, asked: bool) -> Path:
     if out is None or out.suffix.lower() != ".parquet":
         why = "with --stream" if asked else f"{source} is large: it is read piece by piece, and"
         got = "" if out is None else f", not {out}"
         raise CommandError(
             f"{why} rows are written as Parquet: name a .parquet file with --out{got}, or use --no-stream."
         )
+    return out
 
 
 def _predicted(model_path: Path, source: str, out: Path | None, n_rows: int) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
         "converged": bool(model.converged_),
         "degenerate": bool(model.degenerate_),
     }
-    means = model.means_ if scaling is None else model.means_ * scaling.scale + scaling.centre
+    means = model.means_ if scaling is None else scaling.undo(model.means_)
     weights = dict(zip(model.focal_sets_.labels, model.weights_.tolist(), strict=True))
     if as_machine:
         as_json({"command": "info", "model": str(model_path), **found, "weights": weights, "means": means.tolist()})

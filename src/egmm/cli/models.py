@@ -3,6 +3,8 @@
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -11,7 +13,7 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
-from egmm.cli.data import Data, classes_of
+from egmm.cli.data import Data
 from egmm.cli.notes import notes_on_data, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.screen import CommandError
@@ -38,8 +40,13 @@ class Scaling(NamedTuple):
         """Return columns of mean 0 and deviation 1."""
         return (X - self.centre) / self.scale
 
+    def undo(self, X: FloatArray) -> FloatArray:
+        """Return columns in their own units."""
+        return X * self.scale + self.centre
 
-class Fitted(NamedTuple):
+
+@dataclass(frozen=True)
+class Fitted:
     """A fitted model and what it says of its rows, or of a sample where they were streamed."""
 
     request: Request
@@ -55,6 +62,11 @@ class Fitted(NamedTuple):
     notes: Sequence[str] = ()
     row_numbers: IntArray | None = None
     """Of a sample: where its rows are in the file, counted from zero."""
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """Agreement with the known classes; empty where there are none."""
+        return {} if self.data.labels is None else scores(self.data.labels, self.partition)
 
     @property
     def is_sample(self) -> bool:
@@ -151,7 +163,7 @@ def _preparation(path: Path, entry: Any, n_features: int) -> tuple[list[str], Sc
 
 def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
     """Agreement with known classes of the rows that have one."""
-    known = classes_of(truth) != ""
+    known = truth != ""
     if not known.any():
         return {}
     truth, partition = truth[known], partition[known]

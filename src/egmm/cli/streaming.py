@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from egmm import scan
-from egmm._checks import IntArray, import_optional, unusable
+from egmm._checks import FloatArray, IntArray, import_optional
 from egmm._files import replacing
 from egmm.belief.storage import parquet_metadata
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
@@ -18,9 +18,9 @@ from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
-from egmm.em.statistics import moments
+from egmm.em.statistics import Moments, moments
 from egmm.rows.arrow import FORMATS, open_table
-from egmm.rows.source import first_unusable
+from egmm.rows.source import bad_entry, number, tree_sum
 
 STREAM_BYTES = 500_000_000
 """Files of more bytes are streamed unless asked otherwise."""
@@ -72,9 +72,10 @@ def fit_stream(
     rows = open_rows(source, columns, label, header=header)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
-    raw = np.concatenate(list(picked((X for X, _ in rows.blocks()), chosen)))
+    raw, total = sample_and_moments(rows, chosen)
+    if not np.isfinite(total.scatter).all():
+        raise bad_entry(rows, names) or CommandError(f"{source} holds values too large for their squares to be summed.")
     classes = None if label is None else read_classes(source, label, chosen, header)
-    total = rows.reduce(moments)
     notes = [*notes_on(total, names, classes), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     scaling = None
@@ -94,6 +95,20 @@ def sample_numbers(n_rows: int) -> IntArray:
     if n_rows <= SAMPLE_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, SAMPLE_ROWS, replace=False))
+
+
+def sample_and_moments(rows: Any, chosen: IntArray) -> tuple[FloatArray, Moments]:
+    """Rows with the chosen numbers, and the moments of all, from one pass."""
+    sums: list[Moments] = []
+
+    def seen() -> Iterator[Any]:
+        for X, weight in rows.blocks():
+            sums.append(moments(X, weight))
+            yield X
+
+    sample = np.concatenate(list(picked(seen(), chosen)))
+    with np.errstate(all="ignore"):
+        return sample, tree_sum(number(sums))
 
 
 def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
@@ -159,11 +174,11 @@ def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str,
     """Columns of labels and of masses, block by block."""
     first = 0
     for X, _ in rows.blocks():
-        bad = first_unusable([(X, None)])
-        if bad is not None:
-            row, column, value = bad
-            raise unusable(value, rows.place(first + row), column, rows.feature_names)
-        partition = model.partition(X)
+        try:
+            partition = model.partition(X)
+        except ValueError as error:
+            # Counted over all rows, not within the block.
+            raise bad_entry(rows, rows.feature_names) or error from None
         columns = label_columns(partition, model.outliers(X))
         columns["row"] = columns["row"] + first
         first += len(X)

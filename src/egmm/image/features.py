@@ -98,7 +98,7 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     if not whole.any():
         return 0.0
     # Scaled by a power of two, which rounds nothing: single precision has no squares of huge or tiny numbers.
-    exponent = math.frexp(largest_level(image, mask))[1]
+    exponent = max(math.frexp(largest_level(image, mask))[1], -1000)  # Its power must be a number too.
     values = np.multiply(np.where(mask, image, 0), 2.0**-exponent, dtype=np.float64).astype(np.float32)
     # About their middle: squares of large numbers would swamp the variance.
     values -= np.float32(np.mean(values[mask], dtype=np.float64))

@@ -8,9 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_sample_weight, import_optional, unusable
+from egmm._checks import FloatArray, check_sample_weight, import_optional
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import BLOCK_ROWS, Node, Sum, UnusableRowsError, first_unusable, merge_nodes, number, tree_sum
+from egmm.rows.source import (
+    BLOCK_ROWS,
+    Node,
+    Sum,
+    UnusableRowsError,
+    bad_entry,
+    first_unusable,
+    merge_nodes,
+    number,
+    tree_sum,
+)
 from egmm.rows.threads import one_blas_thread
 
 FAN_IN = 16
@@ -200,12 +210,8 @@ def _chunk_result(
     with ArrayRows(values, None, n_jobs=1) as rows, one_blas_thread():
         try:
             return np.concatenate(list(rows.map(function)))
-        except UnusableRowsError:
-            found = rows.first_unusable()
-            if found is None:
-                raise
-            row, column, value = found
-            raise unusable(value, f"row {row} of chunk {at}", column, names) from None
+        except UnusableRowsError as error:
+            raise bad_entry(rows, names, f" of chunk {at}") or error from None
 
 
 def _first_unusable(chunk: Any) -> tuple[int, int, float] | None:

@@ -5,7 +5,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from egmm._checks import LARGEST
+from egmm._checks import LARGEST, unusable
 
 BLOCK_ROWS = 16_384
 """Rows per partial sum. Fixed, so that the number of threads never changes a result."""
@@ -98,3 +98,12 @@ def first_unusable(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] 
             return first + row, column, float(X[row, column])
         first += len(X)
     return None
+
+
+def bad_entry(rows: RowSource, names: Iterable[str] | None = None, within: str = "") -> ValueError | None:
+    """Return the error that names the first entry of rows that is not finite or too large; None where there is none."""
+    found = rows.first_unusable()
+    if found is None:
+        return None
+    row, column, value = found
+    return unusable(value, f"{rows.place(row)}{within}", column, names)
