@@ -58,7 +58,7 @@ def demo(
 @app.command()
 @guarded
 def fit(
-    source: o.Source,
+    rows: o.Rows,
     clusters: o.Clusters = "auto",
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
@@ -99,16 +99,13 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    wanted = o.names(columns)
+    source = o.Source(rows, o.names(columns), label, header)
     o.one_of("--table", table, TABLES)
     from egmm.cli import fitting
 
     fitting.fit(
         source,
         request,
-        columns=wanted,
-        label=label,
-        header=header,
         standardize=standardize,
         table=table,
         plots=plots,
@@ -124,7 +121,7 @@ def fit(
 @guarded
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
-    source: o.Source,
+    rows: o.Rows,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
     ] = None,
@@ -141,10 +138,9 @@ def predict(
 
     fitting.predict(
         model,
-        source,
+        o.Source(rows, header=header),
         out=out,
         masses=masses,
-        header=header,
         stream=stream,
         force=force,
         as_machine=json,
@@ -155,7 +151,7 @@ def predict(
 @app.command()
 @guarded
 def select(
-    source: o.Source,
+    rows: o.Rows,
     clusters: o.Clusters = "auto",
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
@@ -188,15 +184,12 @@ def select(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    wanted = o.names(columns)
+    source = o.Source(rows, o.names(columns), label, header)
     from egmm.cli import inspecting
 
     inspecting.select(
         source,
         request,
-        columns=wanted,
-        label=label,
-        header=header,
         standardize=standardize,
         out=out,
         force=force,
@@ -208,7 +201,7 @@ def select(
 @app.command()
 @guarded
 def compare(
-    source: o.Source,
+    rows: o.Rows,
     clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
         str | None, typer.Option("--algorithms", help="Names with commas between. Default: all there are.")
@@ -229,14 +222,11 @@ def compare(
 
     known = tuple(comparing.available())
     comparing.compare(
-        source,
+        o.Source(rows, o.names(columns), label, header),
         known
         if algorithms is None
         else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
         clusters,
-        columns=o.names(columns),
-        label=label,
-        header=header,
         standardize=standardize,
         seed=seed,
         out=out,

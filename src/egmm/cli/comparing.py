@@ -12,6 +12,7 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, scaling_of, scores
 from egmm.cli.notes import notes_on_data, tell
+from egmm.cli.options import Source
 from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
@@ -38,13 +39,10 @@ def available() -> dict[str, Any]:
 
 
 def compare(
-    source: str,
+    source: Source,
     algorithms: Sequence[str],
     n_clusters: int,
     *,
-    columns: Sequence[str] | None,
-    label: str | None,
-    header: bool | None,
     standardize: bool,
     seed: int,
     out: Path | None,
@@ -55,7 +53,7 @@ def compare(
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
         check_table(out, force=force)
-    data = read_data(source, columns, label, header=header)
+    data = read_data(source)
     check_enough(len(data.X), n_clusters)
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
     notes, is_talking = notes_on_data(data), not (quiet or as_machine)
@@ -70,7 +68,9 @@ def compare(
         keys = list(dict.fromkeys(key for record in records for key in record))
         write_columns(out, {key: [record.get(key) for record in records] for key in keys})
     if as_machine:
-        as_json({"command": "compare", "source": source, "n_clusters": n_clusters, "notes": notes, "results": records})
+        as_json(
+            {"command": "compare", "source": source.path, "n_clusters": n_clusters, "notes": notes, "results": records}
+        )
     elif not quiet:
         _show(records)
         if out is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray, import_optional
+from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.files import open_npy, place_in
 from egmm.rows.source import ReadError
@@ -31,66 +32,40 @@ class Data(NamedTuple):
         Names of the columns.
     labels : ndarray of shape (n_samples,) or None
         Known classes, where a column was named; of a row that has none, the empty text.
-    header : bool or None
-        What was said of the first line of text files.
     """
 
     X: FloatArray
     names: list[str]
     labels: Any = None
-    header: bool | None = None
 
 
-def read_data(
-    source: str,
-    columns: Sequence[str] | None = None,
-    label: str | None = None,
-    *,
-    header: bool | None = None,
-    least_rows: int = 2,
-) -> Data:
-    """Read a file, a directory of files or a glob pattern.
-
-    Parameters
-    ----------
-    source : str
-        Path or pattern.
-    columns : sequence of str, default=None
-        Columns to cluster, in this order; None means all but the label.
-    label : str, default=None
-        Column of known classes.
-    header : bool, default=None
-        Whether text files begin with names; None means that they do, and that doubtful ones are refused.
-    least_rows : int, default=2
-        Fewest rows to do anything with.
-
-    Returns
-    -------
-    Data
-    """
-    files = find_files(source)
-    parts = [_read(path, header) for path in files]
+def read_data(source: Source, *, least_rows: int = 2) -> Data:
+    """Read the files of a source; fewer than `least_rows` are refused."""
+    files = find_files(source.path)
+    parts = [_read(path, source.header) for path in files]
     names = parts[0][0]
     for (others, _), path in zip(parts, files, strict=True):
         if others != names:
             raise CommandError(f"{path} has the columns {_listing(others)}, but the first file {_listing(names)}.")
     table = {name: np.concatenate([values[at] for _, values in parts]) for at, name in enumerate(names)}
-    wanted = wanted_columns(source, names, columns, label)
+    wanted = wanted_columns(source, names)
     places = Places(files, [len(values[0]) for _, values in parts])
     X = np.column_stack([_numbers(name, table[name], places) for name in wanted])
     if len(X) < least_rows:
-        raise CommandError(f"{source} has {len(X)} row{'' if len(X) == 1 else 's'}; at least {least_rows} are needed.")
-    return Data(X, wanted, None if label is None else classes_of(table[label]), header)
+        rows = f"{len(X)} row{'' if len(X) == 1 else 's'}"
+        raise CommandError(f"{source.path} has {rows}; at least {least_rows} are needed.")
+    return Data(X, wanted, None if source.label is None else classes_of(table[source.label]))
 
 
-def wanted_columns(source: str, names: Sequence[str], columns: Sequence[str] | None, label: str | None) -> list[str]:
+def wanted_columns(source: Source, names: Sequence[str]) -> list[str]:
     """Return the columns to cluster: those asked for, or all but the label; they and the label must be there."""
+    path, columns, label, _ = source
     wanted = [name for name in names if name != label] if columns is None else list(columns)
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in names:
-            raise CommandError(f"{source} has no column {name!r}; its columns are {_listing(names)}.")
+            raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
     if not wanted:
-        raise CommandError(f"{source} has no column to cluster besides the label {label!r}.")
+        raise CommandError(f"{path} has no column to cluster besides the label {label!r}.")
     return wanted
 
 

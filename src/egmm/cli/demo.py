@@ -8,7 +8,7 @@ from egmm.cli import figures, segmenting
 from egmm.cli.data import Data, classes_of
 from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, write_rows
 from egmm.cli.models import Fitted, fit_data
-from egmm.cli.options import Request
+from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, message, say
 from egmm.datasets import make_diamond, make_four_class
@@ -81,5 +81,5 @@ def _four_class(work: Path, out: Path) -> Fitted:
     request = Request([4], ["EEE"], "pairs", "ebic", 0, 1, verbose=False)
     fitted = fit_data(Data(X, ["x1", "x2"], classes_of(classes)), request)
     write_rows(work, fitted, "csv")
-    write_outputs(work, fitted, str(out / "four_class.csv"), plots=True)
+    write_outputs(work, fitted, Source(str(out / "four_class.csv")), plots=True)
     return fitted

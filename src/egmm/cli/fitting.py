@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import Fitted, fit_data, load_model, save_model
-from egmm.cli.options import MAX_ITER, Request
+from egmm.cli.options import MAX_ITER, Request, Source
 from egmm.cli.output import (
     check_free,
     check_table,
@@ -33,12 +32,9 @@ MOST_SETS = 12
 
 
 def fit(
-    source: str,
+    source: Source,
     request: Request,
     *,
-    columns: Sequence[str] | None,
-    label: str | None,
-    header: bool | None,
     standardize: bool,
     table: str,
     plots: bool,
@@ -49,15 +45,15 @@ def fit(
     quiet: bool,
 ) -> None:
     """Fit a file's rows and write the model, the masses, the figures and the report."""
-    target = out or Path(f"egmm-{_stem(source)}")
+    target = out or Path(f"egmm-{_stem(source.path)}")
     check_free(target, force=force)
     rows = None
     if is_large(source) if stream is None else stream:
         if table != "parquet":
             raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
-        fitted, rows = fit_stream(source, request, columns, label, header=header, standardize=standardize)
+        fitted, rows = fit_stream(source, request, standardize=standardize)
     else:
-        fitted = fit_data(read_data(source, columns, label, header=header), request, standardize=standardize)
+        fitted = fit_data(read_data(source), request, standardize=standardize)
     with writing_directory(target, force=force) as work:
         if rows is None:
             write_rows(work, fitted, table)
@@ -65,7 +61,7 @@ def fit(
             write_stream(work, fitted.model, rows)
         write_outputs(work, fitted, source, plots=plots)
         files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
-    result = {"command": "fit", "source": source, "output": str(target), "files": files, **facts(fitted)}
+    result = {"command": "fit", "source": source.path, "output": str(target), "files": files, **facts(fitted)}
     if as_machine:
         as_json(result)
     elif not quiet:
@@ -84,7 +80,7 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
         write_columns(work / f"masses.{table}", mass_columns(fitted.partition))
 
 
-def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> None:
+def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
     sentences = [*sentences_of(fitted), *fitted.notes]
@@ -97,7 +93,7 @@ def write_outputs(work: Path, fitted: Fitted, source: str, *, plots: bool) -> No
         fitted.model,
         fitted.X,
         feature_names=fitted.data.names,
-        title=f"EGMM of {Path(source).name}",
+        title=f"EGMM of {Path(source.path).name}",
         selection=fitted.selection,
         reproduce=_reproduce(source, fitted),
         scaling=fitted.scaling,
@@ -113,11 +109,11 @@ def _compared(fitted: Fitted) -> list[str]:
     return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in fitted.metrics.items())]
 
 
-def _reproduce(source: str, fitted: Fitted) -> str:
+def _reproduce(source: Source, fitted: Fitted) -> str:
     """Write the command that makes this model again."""
     request = fitted.request
     models = "auto" if request.covariance == "all" else ",".join(request.covariance)
-    parts = ["egmm", "fit", source, "--clusters", ",".join(str(count) for count in request.counts)]
+    parts = ["egmm", "fit", source.path, "--clusters", ",".join(str(count) for count in request.counts)]
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
@@ -125,8 +121,8 @@ def _reproduce(source: str, fitted: Fitted) -> str:
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
     parts += ["--standardize"] * (fitted.scaling is not None)
-    if fitted.data.header is not None:
-        parts.append("--header" if fitted.data.header else "--no-header")
+    if source.header is not None:
+        parts.append("--header" if source.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
@@ -201,11 +197,10 @@ def show_sets(partition: CredalPartition) -> None:
 
 def predict(
     model_path: Path,
-    source: str,
+    source: Source,
     *,
     out: Path | None,
     masses: bool,
-    header: bool | None,
     stream: bool | None,
     force: bool,
     as_machine: bool,
@@ -218,20 +213,21 @@ def predict(
         raise CommandError("--json needs --out: without it the rows go to standard output.")
     streamed_to = None
     if is_large(source) if stream is None else stream:
-        streamed_to = _check_streamed(source, out, asked=stream is not None)
+        streamed_to = _check_streamed(source.path, out, asked=stream is not None)
     model, names, scaling = load_model(model_path)
+    source = source._replace(columns=names)
     if streamed_to is not None:
-        rows = open_rows(source, names, header=header)
+        rows = open_rows(source)
         write_predictions(streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
         n_rows = int(rows.shape[0])
         if as_machine:
-            as_json(_predicted(model_path, source, out, n_rows))
+            as_json(_predicted(model_path, source.path, out, n_rows))
         elif not quiet:
             say(f"Written to {out}: {spaced(n_rows)} rows.")
         return
-    data = read_data(source, names, header=header, least_rows=1)
+    data = read_data(source, least_rows=1)
     if data.X.shape[1] != model.n_features_in_:
-        raise CommandError(f"{source} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
+        raise CommandError(f"{source.path} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
     X = data.X if scaling is None else scaling.apply(data.X)
     partition = model.partition(X)
     columns = label_columns(partition, model.outliers(X))
@@ -242,7 +238,7 @@ def predict(
         return
     write_columns(out, columns)
     if as_machine:
-        as_json(_predicted(model_path, source, out, len(X)))
+        as_json(_predicted(model_path, source.path, out, len(X)))
     elif not quiet:
         show_sets(partition)
         say(f"\nWritten to {out}: {spaced(len(X))} rows.")

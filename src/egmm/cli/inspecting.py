@@ -1,6 +1,5 @@
 """``egmm select`` and ``egmm info``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from egmm.cli import figures
 from egmm.cli.data import Data, read_data
 from egmm.cli.models import check_enough, load_model, run_selection, scaling_of
 from egmm.cli.notes import notes_on_data, notes_on_request, tell
-from egmm.cli.options import Request
+from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, bar, say, show_table
 from egmm.selection import CRITERIA, Selection
@@ -18,12 +17,9 @@ MOST_SETS = 12
 
 
 def select(
-    source: str,
+    source: Source,
     request: Request,
     *,
-    columns: Sequence[str] | None,
-    label: str | None,
-    header: bool | None,
     standardize: bool,
     out: Path | None,
     force: bool,
@@ -33,7 +29,7 @@ def select(
     """Compare numbers of clusters and covariance models."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source, columns, label, header=header)
+    data = read_data(source)
     check_enough(len(data.X), max(request.counts))
     X = scaling_of(data.X).apply(data.X) if standardize else data.X
     notes = [*notes_on_data(Data(data.X, data.names)), *notes_on_request(request)]
@@ -51,7 +47,14 @@ def select(
     if as_machine:
         output = {"output": None if out is None else str(out), "files": files}
         as_json(
-            {"command": "select", "source": source, **chosen, **output, "notes": notes, "candidates": selection.table()}
+            {
+                "command": "select",
+                "source": source.path,
+                **chosen,
+                **output,
+                "notes": notes,
+                "candidates": selection.table(),
+            }
         )
     elif not quiet:
         show_selection(selection)

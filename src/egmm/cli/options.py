@@ -14,7 +14,7 @@ AUTO_CLUSTERS = range(2, 9)
 AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
 
-Source = Annotated[
+Rows = Annotated[
     str,
     typer.Argument(metavar="DATA", help="CSV, Parquet, Feather or .npy file, a directory of them, or a 'pattern*'."),
 ]
@@ -124,6 +124,19 @@ def one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}.", param_hint=option)
     return value
+
+
+class Source(NamedTuple):
+    """Where rows are read from, and which of their columns."""
+
+    path: str
+    """A file, a directory of files or a pattern."""
+    columns: Sequence[str] | None = None
+    """Columns to cluster, in this order; None means all but the label."""
+    label: str | None = None
+    """Column of known classes."""
+    header: bool | None = None
+    """Whether text files begin with names; None means that they do, and that doubtful ones are refused."""
 
 
 class Request(NamedTuple):

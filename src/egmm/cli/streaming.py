@@ -1,7 +1,7 @@
 """``egmm fit`` and ``egmm predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from egmm.belief.storage import parquet_metadata
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import Request
+from egmm.cli.options import Request, Source
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
@@ -29,53 +29,45 @@ SAMPLE_ROWS = 50_000
 """Rows kept for figures and report."""
 
 
-def is_large(source: str) -> bool:
+def is_large(source: Source) -> bool:
     """Whether files are too large to be read as a whole without asking."""
-    return sum(path.stat().st_size for path in find_files(source)) > STREAM_BYTES
+    return sum(path.stat().st_size for path in find_files(source.path)) > STREAM_BYTES
 
 
-def open_rows(
-    source: str, columns: Sequence[str] | None, label: str | None = None, *, header: bool | None = None
-) -> Any:
+def open_rows(source: Source) -> Any:
     """Scan files; columns are checked, nothing is loaded."""
-    files = find_files(source)
-    if all(path.suffix == ".npy" for path in files):
+    path, columns, label, header = source
+    files = find_files(path)
+    if all(file.suffix == ".npy" for file in files):
         if label is not None:
-            raise CommandError(f"{source} has no column names, so no column {label!r}.")
+            raise CommandError(f"{path} has no column names, so no column {label!r}.")
         rows = scan(files)
         numbered = [f"x{k + 1}" for k in range(rows.shape[1])]
         if columns is not None and list(columns) != numbered:
             came = f"got {', '.join(columns)}; use --no-stream to choose among them"
-            raise CommandError(f"{source} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
+            raise CommandError(f"{path} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
         return rows
-    for path in files:
-        if path.suffix.lower() not in FORMATS:
+    for file in files:
+        if file.suffix.lower() not in FORMATS:
             raise CommandError(
-                f"{path} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
+                f"{file} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
                 "alone. Write it as one of these, or use --no-stream."
             )
-    wanted = wanted_columns(source, open_table(files[:1], header).names, columns, label)
+    wanted = wanted_columns(source, open_table(files[:1], header).names)
     return scan(files, wanted, header=header)
 
 
-def fit_stream(
-    source: str,
-    request: Request,
-    columns: Sequence[str] | None,
-    label: str | None,
-    *,
-    header: bool | None,
-    standardize: bool,
-) -> tuple[Fitted, Any]:
+def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
     """Fit to all rows; what is returned for figures and report is of a sample of them."""
     began = time.perf_counter()
-    rows = open_rows(source, columns, label, header=header)
+    rows = open_rows(source)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
     if not np.isfinite(total.scatter).all():
-        raise bad_entry(rows, names) or CommandError(f"{source} holds values too large for their squares to be summed.")
-    classes = None if label is None else read_classes(source, label, chosen, header)
+        too_large = CommandError(f"{source.path} holds values too large for their squares to be summed.")
+        raise bad_entry(rows, names) or too_large
+    classes = read_classes(source, chosen)
     notes = [*notes_on(total, names, classes), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     scaling = None
@@ -85,7 +77,7 @@ def fit_stream(
     model, selection = choose_model(rows, rows.shape[0], request)
     X = raw if scaling is None else scaling.apply(raw)
     partition, outliers = model.partition(X), model.outliers(X)
-    data, seconds = Data(raw, names, classes, header), time.perf_counter() - began
+    data, seconds = Data(raw, names, classes), time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
     return Fitted(request, data, X, *found, seconds, rows.shape[0], notes, chosen), rows
 
@@ -120,10 +112,12 @@ def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
         first += len(block)
 
 
-def read_classes(source: str, label: str, chosen: IntArray, header: bool | None) -> Any:
-    """Known classes of the chosen rows."""
-    table = open_table(find_files(source), header)
-    batches = table.dataset.scanner(columns=[table.stored(label)]).to_batches()
+def read_classes(source: Source, chosen: IntArray) -> Any:
+    """Known classes of the chosen rows; None where no column was named."""
+    if source.label is None:
+        return None
+    table = open_table(find_files(source.path), source.header)
+    batches = table.dataset.scanner(columns=[table.stored(source.label)]).to_batches()
     values = (batch.column(0).to_numpy(zero_copy_only=False) for batch in batches)
     return np.concatenate([classes_of(part) for part in picked(values, chosen) if len(part)])
 
