@@ -32,7 +32,7 @@ from egmm.em.covariance import n_covariance_parameters, resolve_covariance
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components, focal_parameters
-from egmm.em.prior import make_prior
+from egmm.em.prior import make_prior, n_weighted
 from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
@@ -131,7 +131,7 @@ class EGMM(ClusterMixin, FittedMixture):
     ebic_ : float
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
-        Number of free parameters.
+        Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
     n_iter_ : int
         Steps taken.
     converged_ : bool
@@ -274,7 +274,7 @@ class EGMM(ClusterMixin, FittedMixture):
             return self
         with all_or_nothing(self), self._open(X, sample_weight) as rows, one_blas_thread():
             self._stream = stream = self._stream.after(rows, self._moments(rows))
-            self._set_parameters(stream.params, stream.problem)
+            self._set_parameters(stream.params, stream.problem, stream.weight)
             self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
             self.log_likelihood_history_ = np.append(self.log_likelihood_history_, self.log_likelihood_)
@@ -381,7 +381,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _set_fitted(self, fit: Fit, total: Moments) -> None:
         ascent = fit.ascent
-        self._set_parameters(ascent.point.params, ascent.problem)
+        self._set_parameters(ascent.point.params, ascent.problem, total.weight)
         self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
         self.entropy_ = ascent.point.entropy
         self.log_likelihood_history_ = np.array(ascent.history)
@@ -395,7 +395,7 @@ class EGMM(ClusterMixin, FittedMixture):
         if isinstance(rows, ArrayRows):
             self.labels_ = self._assign(rows, assign.labels, "cluster")
 
-    def _set_parameters(self, params: Parameters, problem: Problem) -> None:
+    def _set_parameters(self, params: Parameters, problem: Problem, weight: float) -> None:
         shares, centre = problem.shares, problem.moments.centre
         focal_means, focal_covariances = focal_parameters(params, shares)
         self.weights_ = params.weights
@@ -405,7 +405,8 @@ class EGMM(ClusterMixin, FittedMixture):
         self.focal_covariances_ = focal_covariances
         self._covariance = problem.covariance
         n_own = n_covariance_parameters(self._covariance, *params.means.shape)
-        self.n_parameters_ = len(shares) - 1 + params.means.size + n_own
+        n_sets = n_weighted(params.weights, shares, problem.certainty, weight)
+        self.n_parameters_ = n_sets - 1 + params.means.size + n_own
 
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
         self.log_likelihood_ = log_likelihood

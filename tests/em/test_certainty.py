@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from egmm import EGMM, FocalSets
+from egmm import EGMM, FocalSets, select_model
+from egmm.datasets import make_four_class
 from egmm.em.loop import Ascent
 from egmm.em.prior import log_certainty, set_weights
 from em.problems import after_em, problem_of, start_of
@@ -77,6 +78,28 @@ def test_more_certainty_more_weight_on_single_clusters(data) -> None:
     np.testing.assert_allclose(
         single.set_params(certainty=9.0).fit(X).means_, single.set_params(certainty=0).fit(X).means_
     )
+
+
+def test_meta_clusters_left_without_weight_are_no_parameters(rng) -> None:
+    # Far apart, no pair has rows; a fourth group between the first two is the pair's, whatever the prior.
+    far = np.concatenate([rng.normal(mean, 1, (60, 2)) for mean in ([0, 0], [40, 0], [20, 60])])
+    labels = np.repeat([0, 1, 2], 60)
+    between = np.concatenate([far, rng.normal([20, 0], 1, (60, 2))])
+    own = 3 * 2 + 3
+    for X, start, n_sets in ((far, labels, 3), (between, np.append(labels, np.tile([0, 1], 30)), 4)):
+        model = EGMM(3, init=start, certainty=0.3).fit(X)
+        assert model.n_parameters_ == n_sets - 1 + own
+        expected = model.log_likelihood_ - 0.5 * model.n_parameters_ * np.log(len(X))
+        assert model.ebic_ == pytest.approx(expected, rel=1e-12)
+        assert model.ebic(X) == pytest.approx(expected, rel=1e-9)
+        # The paper's model counts every set.
+        assert EGMM(3, init=start).fit(X).n_parameters_ == len(BETWEEN) - 1 + own
+
+
+def test_four_overlapping_clusters_are_counted() -> None:
+    # With every pair counted, two clusters of another shape would be chosen here.
+    X, _ = make_four_class(random_state=1)
+    assert select_model(X, range(2, 6), ["EII", "EEI"], random_state=0, n_jobs=1).n_clusters == 4
 
 
 def test_a_negative_certainty_is_refused(data) -> None:

@@ -194,6 +194,17 @@ def set_weights(counts: FloatArray, shares: FloatArray, certainty: float) -> Flo
     return np.asarray(weights * np.where(single, 1 + certainty / on_single, 1.0) / (1 + certainty))
 
 
+def n_weighted(weights: FloatArray, shares: FloatArray, certainty: float, n_rows: float) -> int:
+    """Focal sets whose weights are parameters: all, unless a prior leaves meta-clusters without a row's weight.
+
+    Examples
+    --------
+    >>> n_weighted(np.array([0.6, 0.399, 0.001]), np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 0.3, 200)
+    2
+    """
+    return len(weights) if certainty == 0 else int((is_single(shares) | (weights * n_rows >= 1)).sum())
+
+
 def log_certainty(weights: FloatArray, shares: FloatArray) -> float:
     """Logarithm of the weight on single clusters; zero where no focal set is one."""
     single = is_single(shares)
