@@ -35,6 +35,27 @@ def test_duplicates_make_one_peak():
     assert np.count_nonzero(delta > 0) == len(np.unique(X, axis=0))
 
 
+@pytest.mark.parametrize("n_features", [2, 20])
+@pytest.mark.parametrize("n_neighbors", [8, 50])
+def test_graph_does_not_depend_on_the_origin(n_features, n_neighbors):
+    # Multiples of 2^-20 stay exact when they are moved by 2^30, and so do the distances.
+    X = np.round(2.0**20 * np.random.default_rng(0).normal(size=(80, n_features))) / 2.0**20
+    X[:40, 0] += 6
+    moved = delta_bel(X + 2.0**30, n_neighbors)
+    expected_belief, expected_delta = oracle.delta_bel(X.tolist(), n_neighbors, 0.9)
+    np.testing.assert_allclose(moved[1], expected_delta, rtol=1e-10)
+    np.testing.assert_allclose(moved[0], expected_belief, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_neighbors", [8, 70])
+def test_duplicates_of_many_features_make_one_peak(n_neighbors):
+    X = np.repeat(np.random.default_rng(0).normal(1000, 1, size=(50, 20)), 2, axis=0)
+    belief, delta = delta_bel(X, n_neighbors)
+    assert np.count_nonzero(delta > 0) == 50
+    with pytest.raises(ValueError, match="n_clusters=51 but X has only 50 distinct rows; use fewer clusters"):
+        choose_peaks(belief, delta, 51)
+
+
 def test_rows_among_many_duplicates_have_a_belief():
     # The scale of a row with more duplicates than neighbours is zero: its duplicates support it fully, no one else.
     X = np.vstack([np.zeros((10, 1)), [[5.0]]])

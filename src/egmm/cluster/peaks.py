@@ -77,8 +77,7 @@ def delta_bel(
             f"n_neighbors must be less than the number of rows, got n_neighbors={n_neighbors} with {len(X)} rows."
         )
     check_real("quantile", quantile, 0, 1)
-    search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=-1 if n_jobs is None else n_jobs).fit(X)
-    distances, neighbours = search.kneighbors()
+    distances, neighbours = _nearest(X, n_neighbors, n_jobs)
     belief = _belief(distances, neighbours, quantile)
     order = np.argsort(-belief, kind="stable")
     rank = np.empty_like(order)
@@ -88,6 +87,19 @@ def delta_bel(
     delta[order[far]] = _delta_beyond(X[order], far)
     delta[order[0]] = delta[order[1:]].max()
     return belief, delta
+
+
+def _nearest(X: FloatArray, n_neighbors: int, n_jobs: int | None) -> tuple[FloatArray, IntArray]:
+    """Distances to the K nearest other rows, rising, and their numbers, both (n_samples, K)."""
+    search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=-1 if n_jobs is None else n_jobs)
+    found = search.fit(X - np.median(X, axis=0)).kneighbors(return_distance=False)
+    # For many features or neighbours the search expands squares, which far from the origin or between equal rows
+    # leaves no digits: it chooses among rows moved to their median, and distances are taken afresh.
+    distances = np.empty(found.shape)
+    for block in row_blocks(len(X), n_neighbors * X.shape[1]):
+        distances[block] = np.linalg.norm(X[found[block]] - X[block, None], axis=2)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(found, order, axis=1)
 
 
 def _belief(distances: FloatArray, neighbours: IntArray, quantile: float) -> FloatArray:
