@@ -117,9 +117,9 @@ def test_a_tolerance_of_zero_is_met_at_rounding():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, r"alpha must be a finite number in \[0, inf\], got -1"),
-        ({"beta": 0.5}, r"beta must be a finite number in \(1, inf\], got 0.5"),
-        ({"delta": -3.0}, r"delta must be a finite number in \(0, inf\], got -3"),
+        ({"alpha": -1.0}, r"alpha must be a finite number in \[0, 100\], got -1"),
+        ({"beta": 0.5}, r"beta must be a finite number in \(1, 100\], got 0.5"),
+        ({"delta": -3.0}, r"delta must be a finite number in \[1e-140, 1e\+150\], got -3"),
         ({"focal_sets": "neighbours"}, "needs a similarity of clusters"),
         ({"focal_sets": [{0}, {1}]}, r"cluster 3 \(number 2 counted from zero\) is in none"),
     ],
@@ -127,6 +127,22 @@ def test_a_tolerance_of_zero_is_met_at_rounding():
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         ECM(3).set_params(**parameters).fit(three_groups())
+
+
+@pytest.mark.parametrize(
+    ("extreme", "least", "most"),
+    [({"alpha": 100.0}, 0, 1), ({"beta": 100.0}, 0.1, 0.15), ({"delta": 1e-140}, 1, 1), ({"delta": 1e150}, 0, 1e-290)],
+)
+def test_the_ends_of_the_ranges_are_fitted(extreme, least, most):
+    X = three_groups()
+    ecm = ECM(3, focal_sets="full", random_state=0, **extreme).fit(X)
+    assert np.isfinite(ecm.means_).all()
+    assert 0 < ecm.objective_ <= ecm.objective_history_[0]
+    # The empty set takes all, nothing, or with the exponent of the masses the same as each of the eight sets.
+    mass = ecm.predict_mass(X)
+    assert least <= mass[:, 0].min() <= mass[:, 0].max() <= most
+    if "alpha" in extreme:
+        assert mass[:, ecm.focal_sets_.is_meta].max() < 2.0**-80
 
 
 def test_parameters_changed_after_fit_leave_the_fit_alone():

@@ -127,7 +127,8 @@ def test_index_finds_three_groups():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"beta": 1.0}, r"beta must be a finite number in \(1, inf\], got 1"),
+        ({"beta": 1.0}, r"beta must be a finite number in \(1, 100\], got 1"),
+        ({"beta": 1000.0}, r"beta must be a finite number in \(1, 100\], got 1000"),
         ({"n_init": 0}, "n_init must be an integer >= 1, got 0"),
         ({"init": "farthest"}, "init must be one of 'kmeans', 'random'; got 'farthest'"),
     ],

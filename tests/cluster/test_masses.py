@@ -156,10 +156,14 @@ def test_rows_may_come_as_columns_with_their_lengths():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": -0.1}, r"alpha must be a finite number in \[0, inf\], got -0.1"),
-        ({"beta": 1.0}, r"beta must be a finite number in \(1, inf\], got 1"),
-        ({"delta": 0.0}, r"delta must be a finite number in \(0, inf\], got 0"),
-        ({"delta": np.inf}, r"delta must be a finite number in \(0, inf\], got inf"),
+        ({"alpha": -0.1}, r"alpha must be a finite number in \[0, 100\], got -0.1"),
+        ({"alpha": 1000.0}, r"alpha must be a finite number in \[0, 100\], got 1000"),
+        ({"beta": 1.0}, r"beta must be a finite number in \(1, 100\], got 1"),
+        ({"beta": 1000.0}, r"beta must be a finite number in \(1, 100\], got 1000"),
+        ({"delta": 0.0}, r"delta must be a finite number in \[1e-140, 1e\+150\], got 0"),
+        ({"delta": 1e-200}, r"delta must be a finite number in \[1e-140, 1e\+150\], got 1e-200"),
+        ({"delta": 1e200}, r"delta must be a finite number in \[1e-140, 1e\+150\], got 1e\+200"),
+        ({"delta": np.inf}, r"delta must be a finite number in \[1e-140, 1e\+150\], got inf"),
         ({"focal_sets": [{0}, {1}]}, r"in some set, but cluster 3 \(number 2 counted from zero\) is in none"),
         ({"focal_sets": "some"}, r"focal_sets must be one of 'full', 'pairs'.*got 'some'"),
         ({"focal_sets": FocalSets.full(2)}, r"focal_sets is a family over 2 clusters, but n_clusters=3"),

@@ -40,9 +40,9 @@ class BPEC(CredalClusterer):
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
         Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
     alpha : float, default=1.0
-        How much large sets cost, at least 0.
+        How much large sets cost, from 0 to 100.
     beta : float, default=2.0
-        Exponent of the masses, above 1.
+        Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     init : 'peaks' or array-like of shape (n_clusters, n_features), default='peaks'

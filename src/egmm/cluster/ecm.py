@@ -25,9 +25,9 @@ class ECM(PrototypeClusterer):
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
         Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
     alpha : float, default=1.0
-        How much large sets cost, at least 0.
+        How much large sets cost, from 0 to 100.
     beta : float, default=2.0
-        Exponent of the masses, above 1; one set takes all as it falls to 1.
+        Exponent of the masses, above 1 and up to 100; one set takes all as it falls to 1.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data: rows farther than that from all prototypes are
         outliers.

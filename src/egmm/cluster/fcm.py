@@ -4,11 +4,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, all_or_nothing, check_finite_matrix, check_real, check_sample_weight
+from egmm._checks import FloatArray, all_or_nothing, check_finite_matrix, check_sample_weight
 from egmm.belief.decisions import best_cluster
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import PrototypeClusterer
-from egmm.cluster.masses import Pricing
+from egmm.cluster.masses import Pricing, check_beta
 
 
 def modified_partition_coefficient(membership: Any, sample_weight: Any = None) -> float:
@@ -68,7 +68,7 @@ class FCM(PrototypeClusterer):
     n_clusters : int, default=2
         Number of clusters C.
     beta : float, default=2.0
-        Fuzziness, above 1; memberships become hard as it falls to 1.
+        Fuzziness, above 1 and up to 100; memberships become hard as it falls to 1.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
         Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
     n_init : int, default=1
@@ -163,5 +163,4 @@ class FCM(PrototypeClusterer):
         return self
 
     def _make_pricing(self, n_clusters: int) -> Pricing:
-        beta = check_real("beta", self.beta, 1, open_minimum=True)
-        return Pricing(FocalSets.singletons(n_clusters), alpha=0.0, beta=beta, delta=1.0)
+        return Pricing(FocalSets.singletons(n_clusters), alpha=0.0, beta=check_beta(self.beta), delta=1.0)

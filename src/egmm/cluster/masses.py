@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_real
+from egmm._checks import LARGEST, FloatArray, check_real
 from egmm.belief.focal import FocalSets
 
 Costs: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -24,6 +24,9 @@ NEAR = 1e-4
 
 ZERO = 1e-290
 """Stands for a zero distance: all mass goes there, and several such sets share it as at any equal distance."""
+
+MAX_EXPONENT = 100
+"""Largest alpha and beta: far beyond any use, and powers with them still fit into a number."""
 
 
 class Pricing:
@@ -53,10 +56,16 @@ def evidential_pricing(focal_sets: Any, n_clusters: int, alpha: Any, beta: Any, 
         )
     return Pricing(
         focal,
-        check_real("alpha", alpha, 0),
-        check_real("beta", beta, 1, open_minimum=True),
-        check_real("delta", delta, 0, open_minimum=True),
+        check_real("alpha", alpha, 0, MAX_EXPONENT),
+        check_beta(beta),
+        # Its square is compared with squared distances, so both must fit into a number.
+        check_real("delta", delta, 1e-140, float(LARGEST)),
     )
+
+
+def check_beta(beta: Any) -> float:
+    """Return the exponent of the masses, or say which range it has."""
+    return check_real("beta", beta, 1, MAX_EXPONENT, open_minimum=True)
 
 
 def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
