@@ -1,6 +1,7 @@
 """The eight real sets: published sizes from every source, and plain errors when something is wrong."""
 
 import shutil
+from http.client import IncompleteRead
 from urllib.error import URLError
 
 import numpy as np
@@ -100,13 +101,16 @@ def test_other_data_of_that_name_are_refused(monkeypatch, no_directory) -> None:
         load_uci("seeds")
 
 
-def test_offline_the_way_out_is_named(monkeypatch, no_directory) -> None:
+@pytest.mark.parametrize(
+    ("error", "words"), [(URLError("no network"), "no network"), (IncompleteRead(b"x"), "1 bytes")]
+)
+def test_offline_the_way_out_is_named(monkeypatch, no_directory, error: Exception, words: str) -> None:
     def fetch(**options):
-        raise URLError("no network")
+        raise error
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
     way_out = r"Offline, put magic\.csv in a directory and pass it as directory= or name it .* variable EGMM_DATA\."
-    with pytest.raises(OSError, match=rf"magic could not be fetched from OpenML \(.*no network.*\)\. {way_out}"):
+    with pytest.raises(OSError, match=rf"magic could not be fetched from OpenML \(.*{words}.*\)\. {way_out}"):
         load_uci("magic")
 
 
@@ -130,6 +134,49 @@ def test_a_file_with_other_columns_is_refused(tmp_path) -> None:
         ValueError, match=r"must have the columns sepal_length, .* and a class; got \['a', 'b', 'label'"
     ):
         load_uci("iris", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"5.1,3.5", b"5.1", r"must have 4 numbers and a class in each line; line 2 is '5\.1,1\.4,0\.2,setosa'\."),
+        (
+            b"5.1,3.5",
+            b"5.1,3.5,9",
+            "must have 4 numbers and a class in each line; line 2 is '5.1,3.5,9,1.4,0.2,setosa'",
+        ),
+        (b"5.1,3.5,1.4,0.2", b"5.1", "must have 4 numbers and a class in each line; line 2 is '5.1,setosa'"),
+        (b"4.9", b"four", "must have 4 numbers and a class in each line; line 3 is 'four,3.0,1.4,0.2,setosa'"),
+        (b"4.9", b"", "must have 4 numbers and a class in each line; line 3 is ',3.0,1.4,0.2,setosa'"),
+        (b"setosa", b"set\xf6sa", "must be a CSV file in UTF-8, but it cannot be read: 'utf-8' codec can't decode"),
+        (b"setosa", b'"' + b"a" * 140_000, "must be a CSV file in UTF-8, but it cannot be read: field larger than"),
+        (b"setosa", b"sepia", "must have shape .*iris.csv has shape .* and classes {'sepia': 1, 'setosa': 49,"),
+    ],
+)
+def test_a_damaged_file_is_refused(data_directory, tmp_path, old: bytes, new: bytes, message: str) -> None:
+    published = (data_directory / "uci" / "iris.csv").read_bytes()
+    (tmp_path / "iris.csv").write_bytes(published.replace(old, new, 1))
+    with pytest.raises(ValueError, match=rf"iris.*{message}"):
+        load_uci("iris", tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_file_is_refused(tmp_path, content: str) -> None:
+    (tmp_path / "iris.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"iris.csv must have the columns sepal_length, .* and a class; got \[\]\."):
+        load_uci("iris", tmp_path)
+
+
+def test_empty_lines_and_a_byte_order_mark_do_not_count(uci, data_directory, tmp_path) -> None:
+    published = (data_directory / "uci" / "iris.csv").read_bytes()
+    (tmp_path / "iris.csv").write_bytes(b"\xef\xbb\xbf" + published.replace(b"\n", b"\r\n\r\n"))
+    np.testing.assert_array_equal(load_uci("iris", tmp_path).X, uci("iris").X)
+
+
+def test_a_given_directory_may_be_the_current_one(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"neither .*iris\.csv nor iris\.csv exists\."):
+        load_uci("iris", "")
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -179,8 +180,8 @@ def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Data
 
 def _find(name: str, directory: str | os.PathLike[str] | None) -> Path | None:
     """Find the file of a data set; None when no directory was given and the environment's has no such file."""
-    place = os.environ.get(DIRECTORY_VARIABLE) if directory is None else directory
-    if not place:
+    place = (os.environ.get(DIRECTORY_VARIABLE) or None) if directory is None else directory
+    if place is None:
         return None
     candidates = [Path(place) / "uci" / f"{name}.csv", Path(place) / f"{name}.csv"]
     for path in candidates:
@@ -192,12 +193,24 @@ def _find(name: str, directory: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _read_csv(path: Path, source: _Source) -> tuple[FloatArray, NDArray[np.str_]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            lines = [(reader.line_num, line) for line in reader if line]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{path} must be a CSV file in UTF-8, but it cannot be read: {error}.") from error
+    header = lines[0][1] if lines else []
     if tuple(header[:-1]) != source.features:
         raise ValueError(f"{path} must have the columns {', '.join(source.features)} and a class; got {header}.")
-    X = np.array([row[:-1] for row in rows], dtype=np.float64)
-    return X, np.array([row[-1] for row in rows])
+    X = np.empty((len(lines) - 1, len(source.features)))
+    for row, (number, line) in zip(X, lines[1:], strict=True):
+        try:
+            row[:] = np.array(line[:-1], dtype=np.float64).reshape(row.shape)
+        except ValueError:
+            raise ValueError(
+                f"{path} must have {len(row)} numbers and a class in each line; line {number} is {','.join(line)!r}."
+            ) from None
+    return X, np.array([line[-1] for _, line in lines[1:]])
 
 
 def _from_sklearn(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
@@ -214,7 +227,7 @@ def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
     try:
         # No data frame: fetching must not depend on pandas.
         bunch: Any = datasets.fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff", n_retries=1)
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         raise OSError(
             f"{name} could not be fetched from OpenML ({error}). Offline, put {name}.csv in a directory and pass it as "
             f"directory= or name it in the environment variable {DIRECTORY_VARIABLE}."
