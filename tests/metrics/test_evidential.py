@@ -141,7 +141,24 @@ def test_ans_counts_bits_over_those_of_the_frame() -> None:
     assert ans(CredalPartition([[0.125, 0.5, 0.25, 0.125]], focal)) == pytest.approx((0.25 + 0.25 + 0.25) / 2)
 
 
+@pytest.mark.parametrize("total", [1 - 9e-9, 1 + 9e-9])
+@pytest.mark.parametrize("distance", ["conflict", "jousselme", "belief"])
+def test_masses_that_nearly_sum_to_one_leave_no_range(distance: str, total: float) -> None:
+    # Rows may sum to one within 1e-8.
+    labels = [0, 0, 1]
+    nearly = CredalPartition(total * CredalPartition.from_labels(labels).mass, FocalSets.singletons(2))
+    together, apart = CredalPartition.from_labels([0, 0], 2), CredalPartition.from_labels([0, 1], 2)
+    stretched = [CredalPartition(total * part.mass, part.focal_sets) for part in (together, apart)]
+    assert 1 - 1e-7 < credal_rand_index(nearly, nearly, distance=distance) <= 1
+    assert 0 <= credal_rand_index(*stretched, distance=distance) < 1e-7
+    assert 0 <= pairwise_nonspecificity(nearly) < 1e-7
+    assert not pairwise_masses(nearly).conflict.any()
+
+
 def test_bad_arguments_are_named() -> None:
+    for function in (ans, pairwise_masses, pairwise_nonspecificity, lambda part: credal_rand_index(part, part)):
+        with pytest.raises(TypeError, match=r"must be a CredalPartition, got list; CredalPartition\.from_labels makes"):
+            function([0, 1, 1])
     focal = FocalSets.full(2)
     three, two, one = (CredalPartition([[1, 0, 0]] * n, focal) for n in (3, 2, 1))
     with pytest.raises(ValueError, match=r"first and second must have equally many rows, got 3 and 2\."):

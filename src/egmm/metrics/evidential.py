@@ -84,7 +84,7 @@ def pairwise_masses(
     array([[0.68, 0.1 ],
            [0.1 , 0.25]])
     """
-    return _Pairs(partition).block(rows, others)
+    return _Pairs(check_partition("partition", partition)).block(rows, others)
 
 
 def ans(partition: CredalPartition) -> float:
@@ -112,6 +112,7 @@ def ans(partition: CredalPartition) -> float:
     >>> ans(CredalPartition([[0.5, 0.1, 0.4], [0, 0, 1]], FocalSets.full(2)))
     0.7
     """
+    check_partition("partition", partition)
     return average_nonspecificity(partition.mass, partition.focal_sets)
 
 
@@ -154,10 +155,10 @@ def credal_rand_index(first: CredalPartition, second: CredalPartition, *, distan
     0.667
     """
     check_choice("distance", distance, ("conflict", *_DISTANCES))
-    check_same_length("first", first.mass, "second", second.mass)
+    check_same_length("first", check_partition("first", first), "second", check_partition("second", second))
     one, other = _Pairs(first), _Pairs(second)
     mean = one.mean_conflict(other) if distance == "conflict" else _mean_distance(one, other, _DISTANCES[distance])
-    return 1.0 - mean
+    return _share(1.0 - mean)
 
 
 def pairwise_nonspecificity(partition: CredalPartition) -> float:
@@ -182,7 +183,17 @@ def pairwise_nonspecificity(partition: CredalPartition) -> float:
     >>> pairwise_nonspecificity(CredalPartition([[1, 0, 0], [0, 0.5, 0.5]], FocalSets.full(2)))
     0.5
     """
-    return _Pairs(partition).mean_nonspecificity()
+    return _share(_Pairs(check_partition("partition", partition)).mean_nonspecificity())
+
+
+def check_partition(name: str, value: object) -> CredalPartition:
+    """Return `value` if it is a credal partition, or say how to make one."""
+    if not isinstance(value, CredalPartition):
+        raise TypeError(
+            f"{name} must be a CredalPartition, got {type(value).__name__}; CredalPartition.from_labels makes one of "
+            "labels, CredalPartition.from_probabilities of probabilities."
+        )
+    return value
 
 
 class _Pairs:
@@ -195,7 +206,8 @@ class _Pairs:
             raise ValueError(f"pairs need a partition of at least 2 rows, got {len(self.mass)}.")
         self.single = np.ascontiguousarray(self.mass[:, self.focal.cardinalities == 1])
         self.disjoint = times_disjoint(self.mass, self.focal)
-        self.clustered = self.mass[:, self.focal.cardinalities > 0].sum(axis=1)
+        # Not the sum of the other masses: where the family lacks the empty set, there is no conflict at all.
+        self.clustered = 1.0 - self.mass[:, self.focal.cardinalities == 0].sum(axis=1)
 
     def block(self, rows: slice, others: slice) -> PairwiseMasses:
         return PairwiseMasses(
@@ -234,6 +246,11 @@ def times_disjoint(matrix: FloatArray, focal: FocalSets) -> FloatArray:
         apart = (focal.masks[:, None] & focal.masks[None, columns] == 0) & filled[:, None] & filled[None, columns]
         product[:, columns] = matrix @ apart.astype(np.float64)
     return product
+
+
+def _share(value: float) -> float:
+    """Bring back to [0, 1] what left it because masses sum to one up to rounding."""
+    return min(max(value, 0.0), 1.0)
 
 
 def _mean_over_pairs(total: float, n_rows: int) -> float:
