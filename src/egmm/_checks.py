@@ -87,7 +87,8 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
         raise TypeError(f"{name} must be numeric, got an array of dtype {array.dtype}.")
     fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
-        sides = ["n" if side is None else str(side) for side in shape]
+        letters = iter("nmk")
+        sides = [next(letters) if side is None else str(side) for side in shape]
         wanted = f"({sides[0]},)" if len(sides) == 1 else f"({', '.join(sides)})"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}.")
     array = np.asarray(array, dtype=np.float64)

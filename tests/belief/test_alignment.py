@@ -25,6 +25,10 @@ def test_clusters_without_a_class_keep_their_order():
             lambda: relabel([[1.0, 0]], FocalSets.singletons(2), [1, 2]),
             "permutation must hold each number from 0 to 1 once, got [1, 2].",
         ),
+        (
+            lambda: relabel([[1.0, 0]], FocalSets.singletons(2), 1),
+            "permutation must hold each number from 0 to 1 once, got 1.",
+        ),
         (lambda: relabel([[0.5, 0]], FocalSets.singletons(2), [0, 1]), "row 0 sums to 0.5."),
     ],
 )

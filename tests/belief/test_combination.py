@@ -294,6 +294,16 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
             "needs the full power set, but source 1 has 2 of the 3 sets; write it over FocalSets.full(2) first.",
         ),
         (
+            lambda: canonical_weights([[0, 0.5, 0.5]], FocalSets.singletons(2, empty=True)),
+            ValueError,
+            "canonical_weights needs the full power set, but mass has 2 of the 3 sets; write it over FocalSets.full(2)",
+        ),
+        (
+            lambda: canonical_weights([[1, 0, 0]], FULL),
+            ValueError,
+            "canonical_weights needs mass on the frame in every row, but mass has none in row 0; discount it first.",
+        ),
+        (
             lambda: combine(GOOD, CredalPartition([[0.5, 0.5, 0]], FULL), rule="cautious"),
             ValueError,
             "rule='cautious' needs mass on the frame in every row, but source 1 has none in row 0; discount it first.",

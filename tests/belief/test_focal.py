@@ -235,7 +235,7 @@ def test_of_takes_a_family_and_lists():
             "The frames differ: 3 and 2 clusters; refine them to a common frame first.",
         ),
         (lambda: FocalSets.neighbours([[1, 2]]), ValueError, "similarity must be a square matrix, got shape (1, 2)."),
-        (lambda: FocalSets.neighbours([1, 2]), ValueError, "similarity must have shape (n, n), got (2,)."),
+        (lambda: FocalSets.neighbours([1, 2]), ValueError, "similarity must have shape (n, m), got (2,)."),
         (lambda: FocalSets.neighbours([["a"]]), TypeError, "similarity must be numeric, got an array of dtype <U1."),
         (
             lambda: FocalSets.neighbours([[1, np.nan], [0, 1]]),

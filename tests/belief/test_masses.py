@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from egmm import FocalSets
-from egmm.belief import check_mass, embed
+from egmm.belief import check_mass, combine_masses, conflict, contour, embed, hurwicz, outliers, with_rejection
 from egmm.belief.masses import joint_family, transport
 
 FULL = FocalSets.full(2)
@@ -50,11 +50,30 @@ def test_bad_masses(mass, error, message):
         check_mass(mass, FULL)
 
 
-def test_family_must_be_one():
+@pytest.mark.parametrize("mass", [[[1.0]], [[1]], np.float32([[1]])])
+@pytest.mark.parametrize(
+    "function",
+    [
+        check_mass,
+        contour,
+        hurwicz,
+        outliers,
+        lambda mass, focal: embed(mass, focal, FULL),
+        lambda mass, focal: with_rejection(mass, focal, 0.5, "belief"),
+    ],
+)
+def test_family_must_be_one(function, mass):
     with pytest.raises(
         TypeError, match=re.escape("focal_sets must be a FocalSets, got list; FocalSets.of(...) builds one.")
     ):
-        check_mass([[1.0]], [{0}])
+        function(mass, [{0}])
+
+
+@pytest.mark.parametrize("source", [[[1, 0, 0]], FULL, None, ([[1, 0, 0]],)])
+@pytest.mark.parametrize("function", [combine_masses, lambda source: conflict(([[1, 0, 0]], FULL), source)])
+def test_a_source_is_a_pair(function, source):
+    with pytest.raises(TypeError, match=r"a source must be a pair \(mass, focal_sets\), got \w+\."):
+        function(source)
 
 
 def test_embed_moves_columns_to_their_sets():
@@ -74,6 +93,10 @@ def test_embed_refuses_to_lose_mass():
         embed(np.array([[1, 0, 0], [0, 0, 1.0]]), FULL, FocalSets.singletons(2))
     with pytest.raises(ValueError, match="The frames differ: 2 and 3 clusters"):
         embed(np.array([[1, 0, 0.0]]), FULL, FocalSets.full(3))
+    with pytest.raises(ValueError, match=re.escape("mass must have shape (n, 3), got (1, 2).")):
+        embed([[1, 0]], FULL, FULL)
+    with pytest.raises(TypeError, match="focal_sets must be a FocalSets, got str"):
+        embed([[1, 0, 0]], FULL, "full")
 
 
 def test_joint_family_and_transport():

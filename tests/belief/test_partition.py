@@ -149,7 +149,7 @@ def test_slicing():
 @given(partitions(3))
 @quick
 def test_concatenation_undoes_slicing(sources):
-    joined = CredalPartition.concatenate(sources)
+    joined = CredalPartition.concatenate(source for source in sources)
     start = 0
     for source in sources:
         part = joined[start : start + len(source)]
@@ -310,6 +310,9 @@ def test_notebook_table():
         ),
         (lambda: CredalPartition([[1, 0, 0]], "full"), TypeError, "focal_sets must be a FocalSets, got str"),
         (lambda: SMALL[0, 1], TypeError, "A partition is indexed by rows alone; use .mass for its columns."),
+        (lambda: SMALL[None], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got None."),
+        (lambda: SMALL[True], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got True."),
+        (lambda: SMALL[[[0, 1]]], TypeError, "indexed by a number, a slice or a vector of rows, got [[0, 1]]."),
         (lambda: SMALL[5], IndexError, "index 5 is out of bounds"),
         (
             lambda: SMALL.labels("mass"),
@@ -340,6 +343,11 @@ def test_notebook_table():
         ),
         (lambda: SMALL.align(CredalPartition.from_labels([0, 2])), ValueError, "The frames differ: 2 and 3 clusters"),
         (lambda: SMALL.align(SMALL[:1]), ValueError, "reference must have 2 rows like the partition, got 1."),
+        (
+            lambda: CredalPartition.concatenate([SMALL, SMALL.mass]),
+            TypeError,
+            "concatenate takes CredalPartition objects, got ndarray.",
+        ),
         (
             lambda: CredalPartition.concatenate([]),
             ValueError,
@@ -375,7 +383,7 @@ def test_notebook_table():
         (
             lambda: CredalPartition.from_probabilities([0.5, 0.5]),
             ValueError,
-            "probabilities must have shape (n, n), got (2,).",
+            "probabilities must have shape (n, m), got (2,).",
         ),
         (lambda: CredalPartition.from_probabilities([[0.5, 0.6]]), ValueError, "row 0 sums to 1.1."),
         (

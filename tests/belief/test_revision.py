@@ -147,6 +147,16 @@ def test_normalise():
             "groups must hold each cluster from 0 to 1 once (clusters are counted from zero), got [[1], [2]].",
         ),
         (
+            lambda: refine(MASS, FULL, [[0], [1, "b"]]),
+            ValueError,
+            "groups must hold each cluster from 0 to 2 once (clusters are counted from zero), got [[0], [1, 'b']].",
+        ),
+        (
+            lambda: refine(MASS, FULL, [range(32), range(32, 64)]),
+            ValueError,
+            "the number of clusters in groups must be an integer from 1 to 63, got 64.",
+        ),
+        (
             lambda: refine(MASS, FULL, [{0}, set()]),
             ValueError,
             "groups must be non-empty sets of clusters, one for each cluster of the coarser frame.",

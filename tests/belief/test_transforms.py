@@ -134,6 +134,8 @@ def test_inverses_explain_themselves(inverse, name, symbol):
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         inverse([[0.5, 0.5]], FocalSets.singletons(2))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        inverse([[0.0, 0.5, 0.5]], FocalSets.singletons(2, empty=True))
     message = (
         f"{symbol} leaves mass 0.4 on the empty set in row 0, which is not in the family; "
         "pass focal.with_empty() and its column."

@@ -125,6 +125,13 @@ def test_distances_refuse_bad_arguments(distance):
         distance(good, ([[0.5, 0.1, 0.4]] * 2, FULL))
 
 
+def test_belief_distance_refuses_a_power_set_too_large():
+    source = (np.eye(14), FocalSets.singletons(14))
+    message = "belief_distance sums over all sets of at most 13 clusters, got 14; jousselme_distance sums over the sets"
+    with pytest.raises(ValueError, match=message):
+        belief_distance(source, source)
+
+
 def test_no_rows():
     for measure in MEASURES:
         assert len(measure(np.zeros((0, 3)), FULL)) == 0

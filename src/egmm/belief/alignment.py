@@ -36,7 +36,11 @@ def relabel(mass: FloatArray, focal: FocalSets, permutation: Sequence[int]) -> M
     """
     mass = check_mass(mass, focal)
     order = np.asarray(permutation)
-    if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(focal.n_clusters)):
+    if (
+        order.ndim != 1
+        or order.dtype.kind not in "iu"
+        or not np.array_equal(np.sort(order), np.arange(focal.n_clusters))
+    ):
         raise ValueError(
             f"permutation must hold each number from 0 to {focal.n_clusters - 1} once, got {order.tolist()}."
         )

@@ -34,7 +34,7 @@ def canonical_weights(mass: FloatArray, focal: FocalSets) -> FloatArray:
     >>> canonical_weights([[0.5, 0.25, 0.25]], FocalSets.full(2)).round(3)
     array([[1.5  , 0.333, 0.5  ]])
     """
-    return np.exp(_log_weights(0, check_mass(mass, focal), focal)[:, :-1])
+    return np.exp(_log_weights("canonical_weights", "mass", check_mass(mass, focal), focal)[:, :-1])
 
 
 def cautious(sources: Sequence[Masses]) -> Masses:
@@ -60,9 +60,9 @@ def cautious(sources: Sequence[Masses]) -> Masses:
     >>> cautious([source, source])[0].round(3)
     array([[0. , 0.5, 0.2, 0.3]])
     """
-    log_weights = _log_weights(0, *sources[0])
+    log_weights = _log_weights("rule='cautious'", "source 0", *sources[0])
     for number, (mass, focal) in enumerate(sources[1:], start=1):
-        np.minimum(log_weights, _log_weights(number, mass, focal), out=log_weights)
+        np.minimum(log_weights, _log_weights("rule='cautious'", f"source {number}", mass, focal), out=log_weights)
     # ln Q(B) sums ln w(A) over the sets A that do not contain B; what stands for the frame cancels.
     implied = superset_sums(log_weights)
     combined = superset_differences(np.exp(implied[:, :1] - implied))
@@ -72,16 +72,16 @@ def cautious(sources: Sequence[Masses]) -> Masses:
     return combined, FocalSets.full(sources[0][1].n_clusters, empty=True)
 
 
-def _log_weights(number: int, mass: FloatArray, focal: FocalSets) -> FloatArray:
+def _log_weights(asker: str, source: str, mass: FloatArray, focal: FocalSets) -> FloatArray:
     """Logarithms of the canonical weights, (n_samples, 2**n_clusters); what stands for the frame is no weight."""
     if not focal.is_full:
         raise ValueError(
-            f"rule='cautious' needs the full power set, but source {number} has {len(focal)} of the "
-            f"{focal.frame_mask} sets; write it over FocalSets.full({focal.n_clusters}) first."
+            f"{asker} needs the full power set, but {source} has {(focal.masks > 0).sum()} of the {focal.frame_mask} "
+            f"sets; write it over FocalSets.full({focal.n_clusters}) first."
         )
     if (mass[:, -1] <= 0).any():
         raise ValueError(
-            f"rule='cautious' needs mass on the frame in every row, but source {number} has none in row "
+            f"{asker} needs mass on the frame in every row, but {source} has none in row "
             f"{np.argmax(mass[:, -1] <= 0)}; discount it first."
         )
     dense = embed(mass, focal, FocalSets.full(focal.n_clusters, empty=True))

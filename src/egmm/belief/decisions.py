@@ -4,7 +4,7 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_real
 from egmm.belief.focal import FocalSets
-from egmm.belief.masses import check_mass
+from egmm.belief.masses import check_focal, check_mass
 from egmm.belief.transforms import belief, contour, pignistic
 
 TIE = 1e-12
@@ -52,7 +52,7 @@ def cluster_scores(mass: FloatArray, focal: FocalSets, rule: str = "pignistic") 
         return pignistic(mass, focal)
     if rule == "plausibility":
         return contour(mass, focal)
-    return belief(mass, focal, FocalSets.singletons(focal.n_clusters))
+    return belief(mass, focal, FocalSets.singletons(check_focal(focal).n_clusters))
 
 
 def best_cluster(mass: FloatArray, focal: FocalSets, rule: str = "pignistic") -> IntArray:
@@ -213,4 +213,5 @@ def outliers(mass: FloatArray, focal: FocalSets) -> BoolArray:
     >>> outliers([[0.6, 0.4, 0, 0], [0.1, 0.2, 0.3, 0.4]], FocalSets.full(2, empty=True))
     array([ True, False])
     """
-    return np.asarray(focal.cardinalities[heaviest_set(mass, focal)] == 0)
+    heaviest = heaviest_set(mass, focal)
+    return np.asarray(focal.cardinalities[heaviest] == 0)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.belief.focal import FocalSets
-from egmm.belief.masses import Masses, check_mass, joint_family
+from egmm.belief.focal import MAX_FULL_CLUSTERS, FocalSets
+from egmm.belief.masses import Masses, check_source, joint_family
 from egmm.belief.moebius import row_blocks
 from egmm.belief.transforms import belief
 
@@ -89,6 +89,11 @@ def belief_distance(first: Masses, second: Masses) -> FloatArray:
     array([1. , 0.5])
     """
     (mass, focal), (other_mass, other) = _checked(first, second)
+    if focal.n_clusters > MAX_FULL_CLUSTERS:
+        raise ValueError(
+            f"belief_distance sums over all sets of at most {MAX_FULL_CLUSTERS} clusters, got {focal.n_clusters}; "
+            "jousselme_distance sums over the sets of the families."
+        )
     everything = FocalSets.full(focal.n_clusters)
     total = np.empty(len(mass))
     for block in row_blocks(len(mass), 2 * len(everything)):
@@ -98,11 +103,11 @@ def belief_distance(first: Masses, second: Masses) -> FloatArray:
 
 
 def _checked(first: Masses, second: Masses) -> tuple[Masses, Masses]:
-    mass, other_mass = check_mass(*first), check_mass(*second)
-    first[1].on_frame_of(second[1])
+    (mass, focal), (other_mass, other) = check_source(first), check_source(second)
+    focal.on_frame_of(other)
     if len(mass) != len(other_mass):
         raise ValueError(f"Both sources must have the same rows, got {len(mass)} and {len(other_mass)}.")
-    return (mass, first[1]), (other_mass, second[1])
+    return (mass, focal), (other_mass, other)
 
 
 def _row_products(left: FloatArray, right: FloatArray) -> FloatArray:

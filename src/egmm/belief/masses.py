@@ -44,17 +44,25 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
     Traceback (most recent call last):
     ValueError: mass rows must sum to 1 within 1e-8; row 0 sums to 0.9.
     """
-    array = np.asarray(mass)
-    if array.dtype != np.float64 or array.shape[1:] != (len(check_focal(focal)),):
-        array = check_finite_matrix("mass", array, (None, len(focal)))
+    array, n_focal = np.asarray(mass), len(check_focal(focal))
+    if array.dtype != np.float64 or array.shape[1:] != (n_focal,):
+        array = check_finite_matrix("mass", array, (None, n_focal))
     check_non_negative(array)
-    totals = array @ np.ones(len(focal))
+    totals = array @ np.ones(n_focal)
     is_off = np.abs(totals - 1) > SUM_TOLERANCE
     if is_off.any():
-        check_finite_matrix("mass", array, (None, len(focal)))
+        check_finite_matrix("mass", array, (None, n_focal))
         row = int(np.argmax(is_off))
         raise ValueError(f"mass rows must sum to 1 within 1e-8; row {row} sums to {totals[row]:.10g}.")
     return array
+
+
+def check_source(source: Any) -> Masses:
+    """Return valid masses with their sets, or say that both are wanted."""
+    if not isinstance(source, (tuple, list)) or len(source) != 2:
+        raise TypeError(f"a source must be a pair (mass, focal_sets), got {type(source).__name__}.")
+    mass, focal = source
+    return check_mass(mass, focal), focal
 
 
 def check_non_negative(mass: FloatArray) -> None:
@@ -71,7 +79,7 @@ def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:
 
     Parameters
     ----------
-    mass : ndarray of shape (n_samples, n_focal)
+    mass : array-like of shape (n_samples, n_focal)
         Masses in the column order of `focal`.
     focal, into : FocalSets
         The old and the new family, over the same frame. `into` must hold every set that carries mass.
@@ -85,7 +93,8 @@ def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:
     >>> embed(np.array([[0.4, 0.6]]), FocalSets.singletons(2), FocalSets.full(2))
     array([[0.4, 0.6, 0. ]])
     """
-    columns = into.columns_of(focal.on_frame_of(into).masks)
+    mass = check_finite_matrix("mass", mass, (None, len(check_focal(focal))))
+    columns = check_focal(into).columns_of(focal.on_frame_of(into).masks)
     for column in np.flatnonzero(columns < 0):
         if np.any(mass[:, column] > 0):
             row = int(np.argmax(mass[:, column] > 0))

@@ -122,7 +122,7 @@ class CredalPartition:
         return cls(array, FocalSets.singletons(array.shape[1]))
 
     @classmethod
-    def concatenate(cls, partitions: Sequence["CredalPartition"]) -> Self:
+    def concatenate(cls, partitions: Iterable["CredalPartition"]) -> Self:
         """Stack the rows of partitions over one frame; the family holds the sets of all.
 
         >>> parts = [CredalPartition.from_labels([0], 2), CredalPartition([[0, 0, 1]], FocalSets.full(2))]
@@ -130,10 +130,14 @@ class CredalPartition:
         array([[1., 0., 0.],
                [0., 0., 1.]])
         """
-        if not partitions:
+        parts = list(partitions)
+        if not parts:
             raise ValueError("There is nothing to concatenate: give at least one partition.")
-        family = joint_family(*(part.focal_sets for part in partitions))
-        return cls._trusted(np.concatenate([embed(part.mass, part.focal_sets, family) for part in partitions]), family)
+        for part in parts:
+            if not isinstance(part, CredalPartition):
+                raise TypeError(f"concatenate takes CredalPartition objects, got {type(part).__name__}.")
+        family = joint_family(*(part.focal_sets for part in parts))
+        return cls._trusted(np.concatenate([embed(part.mass, part.focal_sets, family) for part in parts]), family)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -164,7 +168,10 @@ class CredalPartition:
         """Rows by number, slice, index array or boolean mask, as a partition."""
         if isinstance(rows, tuple):
             raise TypeError("A partition is indexed by rows alone; use .mass for its columns.")
-        return self._trusted(np.atleast_2d(self._mass[rows]), self._focal_sets)
+        mass = np.atleast_2d(self._mass[rows])
+        if mass.ndim != 2:
+            raise TypeError(f"A partition is indexed by a number, a slice or a vector of rows, got {rows!r}.")
+        return self._trusted(mass, self._focal_sets)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CredalPartition):

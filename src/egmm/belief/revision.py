@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray
-from egmm.belief.focal import FocalSets
+from egmm._checks import FloatArray, IntArray, check_integer
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.belief.masses import Masses, check_focal, check_mass, embed, joint_family, transport
 from egmm.belief.rules import combine_masses
 
@@ -197,11 +197,12 @@ def _check_groups(groups: Any) -> tuple[IntArray, int]:
     sets = list(groups) if isinstance(groups, Iterable) else [groups]
     if not all(isinstance(group, Iterable) for group in sets):
         raise TypeError(f"groups must be a list of sets of clusters, such as [{{0}}, {{1, 2}}], got {groups!r}.")
-    listed = [sorted(group) for group in sets]
-    n_fine = sum(len(group) for group in listed)
+    listed = [list(group) for group in sets]
     if not listed or not all(listed):
         raise ValueError("groups must be non-empty sets of clusters, one for each cluster of the coarser frame.")
-    if sorted(cluster for group in listed for cluster in group) != list(range(n_fine)):
+    clusters = [cluster for group in listed for cluster in group]
+    n_fine = check_integer("the number of clusters in groups", len(clusters), 1, MAX_CLUSTERS)
+    if any(cluster not in clusters for cluster in range(n_fine)):
         raise ValueError(
             f"groups must hold each cluster from 0 to {n_fine - 1} once (clusters are counted from zero), got {listed}."
         )

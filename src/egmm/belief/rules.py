@@ -9,7 +9,7 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice
 from egmm.belief.cautious import cautious
 from egmm.belief.focal import FocalSets
-from egmm.belief.masses import Masses, check_mass, embed, joint_family
+from egmm.belief.masses import Masses, check_source, embed, joint_family
 from egmm.belief.pcr6 import pcr6
 from egmm.belief.products import Operation, Step, fold, plan_step
 
@@ -44,7 +44,7 @@ def combine_masses(*sources: Masses, rule: str = "dempster", on_conflict: str = 
     >>> dict(zip(focal.labels, mass[0].round(3).tolist()))
     {'∅': 0.3, '{1}': 0.3, '{2}': 0.2, '{1,2}': 0.2}
     """
-    return combine_trusted([(check_mass(mass, focal), focal) for mass, focal in sources], rule, on_conflict)
+    return combine_trusted([check_source(source) for source in sources], rule, on_conflict)
 
 
 def combine_trusted(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:

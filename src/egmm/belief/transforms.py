@@ -289,8 +289,8 @@ def _power_set_values(name: str, values: FloatArray, focal: FocalSets) -> FloatA
     """Given values with one column per bit mask; the empty set's column is left for the caller to fill."""
     if not check_focal(focal).is_full:
         raise ValueError(
-            f"{name} must be given on every subset of the frame to recover masses, got {len(focal)} of "
-            f"{focal.frame_mask} sets; use FocalSets.full({focal.n_clusters})."
+            f"{name} must be given on every subset of the frame to recover masses, got {(focal.masks > 0).sum()} "
+            f"of {focal.frame_mask} sets; use FocalSets.full({focal.n_clusters})."
         )
     array = check_finite_matrix(name, values, (None, len(focal)))
     return _on_power_set(array, focal)
