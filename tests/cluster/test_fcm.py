@@ -109,6 +109,8 @@ def test_partition_coefficient_by_hand():
     assert modified_partition_coefficient([[0.5, 0.5], [1.0, 0.0]], sample_weight=[3, 1]) == pytest.approx(0.25)
     assert modified_partition_coefficient(np.full((4, 3), 1 / 3)) == pytest.approx(0.0, abs=1e-15)
     assert modified_partition_coefficient(np.ones((4, 1))) == 0.0
+    with pytest.raises(ValueError, match=r"membership must have at least one row and one cluster, got shape \(0, 2\)"):
+        modified_partition_coefficient(np.zeros((0, 2)))
 
 
 def test_index_is_that_of_the_memberships():

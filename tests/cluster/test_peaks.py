@@ -5,7 +5,7 @@ import pytest
 
 from checks import three_groups
 from cluster import oracles_cluster as oracle
-from egmm.cluster import choose_peaks, delta_bel
+from egmm.cluster import DecisionGraph, choose_peaks, delta_bel
 from egmm.cluster.peaks import _delta_beyond
 
 
@@ -96,6 +96,35 @@ def test_rows_of_little_belief_come_last():
     delta = np.array([5.0, 4.0, 0.1, 50.0, 0.1])
     assert choose_peaks(belief, delta).tolist() == [0, 1]
     assert choose_peaks(belief, delta, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_rows_nobody_believes_in_are_no_peaks():
+    # Rows around many equal ones, nearer to them than to each other: only those that are neighbours have a belief.
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.zeros((90, 60)), rng.normal(size=(110, 60))])
+    belief, delta = delta_bel(X, 20)
+    assert np.median(belief) == 0
+    peaks = choose_peaks(belief, delta)
+    assert (belief[peaks] > 0).all()
+    assert (
+        DecisionGraph(belief, delta, choose_peaks(belief, delta, 1 + np.count_nonzero((belief * delta) > 0))).gap == 0
+    )
+    assert DecisionGraph(np.array([0.5, 0.5, 0.0, 0.0]), np.array([4.0, 3.0, 2.0, 1.0]), np.array([0, 1])).gap == np.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([0.5, 0.4], [1.0]), ValueError, r"delta must have shape \(2,\), got \(1,\)"),
+        (([0.5, np.nan], [1.0, 1.0]), ValueError, r"belief must be finite, but entry \(1,\) is nan"),
+        (([0.5, 0.4], [1.0, 1.0], 0), ValueError, "n_clusters must be an integer from 1 to 63, got 0"),
+        (([0.5, 0.4], [1.0, 1.0], -1), ValueError, "n_clusters must be an integer from 1 to 63, got -1"),
+        (([0.5, 0.4], [1.0, 1.0], 1.0), TypeError, "n_clusters must be an integer from 1 to 63, got 1.0"),
+    ],
+)
+def test_bad_graphs_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        choose_peaks(*arguments)
 
 
 def test_thresholds_choose_by_themselves():

@@ -40,6 +40,8 @@ def modified_partition_coefficient(membership: Any, sample_weight: Any = None) -
     0.5
     """
     membership = check_finite_matrix("membership", membership, (None, None))
+    if membership.size == 0:
+        raise ValueError(f"membership must have at least one row and one cluster, got shape {membership.shape}.")
     weight = check_sample_weight(sample_weight, len(membership))
     return _modified(np.einsum("nk,nk->n", membership, membership), weight, membership.shape[1])
 

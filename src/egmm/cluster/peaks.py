@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_integer, check_real
+from egmm._checks import BoolArray, FloatArray, IntArray, check_finite_matrix, check_integer, check_real
 from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.moebius import row_blocks
 
@@ -28,9 +28,13 @@ class DecisionGraph(NamedTuple):
     def gap(self) -> float:
         """Smallest decision value chosen over the largest left: how clearly the graph shows this many peaks."""
         value = self.delta * self.belief
-        left = (self.belief >= np.median(self.belief)) & (self.delta > 0)
+        left = _is_central(self.belief) & (self.delta > 0)
         left[self.peaks] = False
-        return float(value[self.peaks].min() / value[left].max()) if left.any() else np.inf
+        smallest = float(value[self.peaks].min())
+        # A row nobody believes in is no peak, however little is left; where all rows are equal, one is.
+        if smallest == 0 and self.delta.any():
+            return 0.0
+        return smallest / float(value[left].max()) if left.any() else np.inf
 
 
 def delta_bel(
@@ -150,18 +154,18 @@ def choose_peaks(
 ) -> IntArray:
     r"""Rows to take as prototypes from the delta-Bel graph, by falling decision value.
 
-    The decision value of a row is :math:`\delta_i \mathrm{Bel}_i`. Rows with less than the median belief are
-    outliers rather than centres and come last.
+    The decision value of a row is :math:`\delta_i \mathrm{Bel}_i`. Rows with less than the median belief, or with
+    none, are outliers rather than centres and come last.
 
     - With `n_clusters`, the rows with the largest values.
     - With a threshold, the rows that reach it in belief or delta, or both when both are given.
-    - With neither, the rows before the widest gap: of the sorted values of rows with at least median belief, the cut
-      is where the ratio of one value to the next is largest, so that at least 2 and at most :math:`\sqrt{N}` (and
+    - With neither, the rows before the widest gap: of the sorted values of rows that do not come last, the cut is
+      where the ratio of one value to the next is largest, so that at least 2 and at most :math:`\sqrt{N}` (and
       63) rows come before it.
 
     Parameters
     ----------
-    belief, delta : ndarray of shape (n_samples,)
+    belief, delta : array-like of shape (n_samples,)
         Coordinates from :func:`delta_bel`.
     n_clusters : int, default=None
         Number of prototypes.
@@ -182,8 +186,12 @@ def choose_peaks(
     >>> choose_peaks(belief, delta, min_delta=1.0)
     array([0, 3, 5])
     """
+    belief = check_finite_matrix("belief", belief, (None,))
+    delta = check_finite_matrix("delta", delta, belief.shape)
+    if n_clusters is not None:
+        check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
     value = delta * belief
-    is_central = belief >= np.median(belief)
+    is_central = _is_central(belief)
     # Of duplicate rows all but the first have delta zero: two equal prototypes are never chosen. Where all rows are
     # equal, the top one has it too.
     is_distinct = delta > 0
@@ -201,6 +209,11 @@ def choose_peaks(
         most = min(int(np.sqrt(len(value))), MAX_CLUSTERS)
         wanted = _before_widest_gap(value[candidates[is_central[candidates]]][: most + 1])
     return candidates[:wanted]
+
+
+def _is_central(belief: FloatArray) -> BoolArray:
+    """Rows that may be centres rather than outliers."""
+    return (belief >= np.median(belief)) & (belief > 0)
 
 
 def _before_widest_gap(values: FloatArray) -> int:
