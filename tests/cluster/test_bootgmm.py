@@ -172,6 +172,12 @@ def test_progress_is_written_to_the_error_stream(capsys):
     assert "10/10" in captured.err
 
 
+@pytest.mark.parametrize("counts", [{2, 3}, range(2, 4), np.array([2, 3])])
+def test_numbers_of_clusters_come_in_any_iterable(counts):
+    table = BootGMM(counts, n_bootstrap=10, covariance={"EII"}, random_state=0).fit(three_groups()).bic_table_
+    assert [(record["n_clusters"], record["covariance"]) for record in table] == [(2, "EII"), (3, "EII")]
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
@@ -182,9 +188,12 @@ def test_progress_is_written_to_the_error_stream(capsys):
         ({"n_references": 1}, ValueError, "n_references must be an integer >= 2, got 1"),
         ({"covariance": "EEX"}, ValueError, "covariance must be one of 'EII', .*; got 'EEX'"),
         ({"covariance": ["EEE", "all"]}, ValueError, "covariance must be one of 'EII', .*; got 'all'"),
+        ({"covariance": 3}, ValueError, "covariance must be one of 'EII', .*; got 3"),
+        ({"covariance": None}, ValueError, "covariance must be one of 'EII', .*; got None"),
         ({"covariance": []}, ValueError, "covariance must name at least one model"),
         ({"n_clusters": []}, ValueError, "n_clusters must name at least one number"),
         ({"n_clusters": [2, 0]}, ValueError, "n_clusters must be an integer from 1 to 63, got 0"),
+        ({"n_clusters": np.array(2)}, TypeError, r"n_clusters must be an integer from 1 to 63, got array\(2\)"),
         ({"n_clusters": "two"}, TypeError, "n_clusters must be an integer from 1 to 63, got 'two'"),
         ({"n_clusters": [2, 3], "init": [[0.0, 0.0], [6.0, 0.0]]}, ValueError, "init must be 'kmeans' or 'random'"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),

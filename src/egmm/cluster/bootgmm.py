@@ -222,9 +222,7 @@ class BootGMM(CredalClusterer):
     def _counts(self) -> list[int]:
         if self.n_clusters is None:
             return list(SEARCHED)
-        if np.ndim(self.n_clusters) == 0:
-            return [check_integer("n_clusters", self.n_clusters, 1, MAX_CLUSTERS)]
-        counts = [check_integer("n_clusters", count, 1, MAX_CLUSTERS) for count in self.n_clusters]
+        counts = [check_integer("n_clusters", count, 1, MAX_CLUSTERS) for count in _listed(self.n_clusters)]
         if not counts:
             raise ValueError("n_clusters must name at least one number of clusters, got an empty list.")
         return counts
@@ -240,7 +238,7 @@ class BootGMM(CredalClusterer):
     def _models(self, n_features: int) -> list[str]:
         if isinstance(self.covariance, str) and self.covariance == "all":
             return all_models(n_features)
-        models = [self.covariance] if isinstance(self.covariance, str) else list(self.covariance)
+        models = _listed(self.covariance)
         if not models:
             raise ValueError("covariance must name at least one model, got an empty list.")
         for model in models:
@@ -325,3 +323,13 @@ class BootGMM(CredalClusterer):
         singletons = [self.focal_sets_.index_of({k}) for k in range(len(self.means_))]
         masses[:, singletons] = self.mixture_.predict_proba(X)
         return masses
+
+
+def _listed(value: Any) -> list[Any]:
+    """Entries of an iterable; anything else, and a text, as the only entry."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        return [value]
