@@ -73,6 +73,28 @@ def test_broken_files(path):
         assert "pickle" not in str(raised.value)
 
 
+def test_any_damaged_byte_leaves_a_partition_or_a_plain_error(path):
+    PARTITION.save(path)
+    content = path.read_bytes()
+    for at in range(0, len(content), 41):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+        try:
+            CredalPartition.load(path)
+        except ValueError as error:
+            assert str(error).startswith(f"{path} holds no credal partition: ")  # noqa: PT017 - most bytes, not all
+
+
+def test_columns_of_parquet_are_found_by_name(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    PARTITION.save(tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    parquet.write_table(table.select(["{1,2}", "{2}", "{1}", "∅"]), tmp_path / "p.parquet")
+    assert CredalPartition.load(tmp_path / "p.parquet") == PARTITION
+    parquet.write_table(table.select(["{2}", "{1}", "∅"]), tmp_path / "p.parquet")
+    with pytest.raises(ValueError, match=r"p\.parquet holds no credal partition: its columns lack '\{1,2\}'\."):
+        CredalPartition.load(tmp_path / "p.parquet")
+
+
 def test_an_array_under_the_name_of_an_archive(tmp_path):
     np.save(tmp_path / "p.npy", np.ones(3))
     (tmp_path / "p.npy").rename(tmp_path / "p.npz")
@@ -93,7 +115,7 @@ def test_other_files(tmp_path):
 
 def test_masses_are_validated_on_load(tmp_path):
     np.savez(tmp_path / "p.npz", mass=[[0.5]], masks=[1], n_clusters=1)
-    with pytest.raises(ValueError, match=r"row 0 sums to 0\.5"):
+    with pytest.raises(ValueError, match=r"p\.npz holds no credal partition: mass rows must .* row 0 sums to 0\.5\."):
         CredalPartition.load(tmp_path / "p.npz")
 
 

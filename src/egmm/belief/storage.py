@@ -10,7 +10,7 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm._files import read_npz, replacing
 from egmm.belief.focal import FocalSets
-from egmm.belief.masses import Masses
+from egmm.belief.masses import Masses, check_source
 
 _KEY = b"egmm.credal_partition"
 
@@ -24,10 +24,11 @@ def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSet
 
 
 def read_masses(path: str | os.PathLike[str]) -> Masses:
-    """Read what :func:`write_masses` wrote; the masses are not validated."""
+    """Read what :func:`write_masses` wrote."""
     path = Path(path)
+    read = _read_parquet if _is_parquet(path) else _read_npz
     try:
-        return _read_parquet(path) if _is_parquet(path) else _read_npz(path)
+        return check_source(read(path))
     except (KeyError, ValueError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ValueError(f"{path} holds no credal partition: {why}.") from error
@@ -63,10 +64,21 @@ def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> Non
 
 def _read_parquet(path: Path) -> Masses:
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
-    table = parquet.read_table(path)
+    with path.open("rb") as stream:
+        try:
+            table = parquet.read_table(stream)
+        except OSError as error:
+            # Of damaged files Arrow speaks in errors of the system without a number.
+            if error.errno is not None:
+                raise
+            raise ValueError(f"it is damaged ({error})") from error
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise ValueError(f"its schema lacks {_KEY.decode()!r}.")
     header = json.loads(metadata[_KEY])
-    mass = np.column_stack([column.to_numpy() for column in table.columns])
-    return mass, FocalSets(header["masks"], header["n_clusters"])
+    focal = FocalSets(header["masks"], header["n_clusters"])
+    for label in focal.labels:
+        if label not in table.column_names:
+            raise ValueError(f"its columns lack {label!r}")
+    # By name: who selects columns of a table may change their order and keeps the schema's metadata.
+    return np.column_stack([table[label].to_numpy() for label in focal.labels]), focal
