@@ -172,6 +172,13 @@ def test_progress_is_written_to_the_error_stream(capsys):
     assert "10/10" in captured.err
 
 
+def test_parameters_changed_after_fit_leave_the_fit_alone():
+    X = overlapping(0)
+    boot = BootGMM(2, n_bootstrap=20, covariance="EII", random_state=0).fit(X)
+    mass = boot.predict_mass(X)
+    np.testing.assert_array_equal(boot.set_params(confidence=0.2, n_clusters=5).predict_mass(X), mass)
+
+
 @pytest.mark.parametrize("counts", [{2, 3}, range(2, 4), np.array([2, 3])])
 def test_numbers_of_clusters_come_in_any_iterable(counts):
     table = BootGMM(counts, n_bootstrap=10, covariance={"EII"}, random_state=0).fit(three_groups()).bic_table_

@@ -171,3 +171,12 @@ def test_many_rows_need_no_matrix_of_pairs():
 def test_bad_parameters_are_refused(parameters, error, message):
     with pytest.raises(error, match=message):
         BPEC(n_neighbors=20).set_params(**parameters).fit(three_groups())
+
+
+def test_given_prototypes_stay_the_callers():
+    X, init = three_groups(), np.array([[0.0, 0.0], [6.0, 0.0]])
+    bpec = BPEC(init=init).fit(X)
+    mass = bpec.predict_mass(X)
+    init += 1
+    np.testing.assert_array_equal(bpec.predict_mass(X), mass)
+    np.testing.assert_array_equal(bpec.means_, init - 1)

@@ -185,7 +185,8 @@ class BootGMM(CredalClusterer):
             X = self._check_fit(X)
             n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2)
             n_references = check_integer("n_references", self.n_references, 2)
-            check_real("confidence", self.confidence, 0.0, 1.0)
+            tail = (1 - check_real("confidence", self.confidence, 0.0, 1.0)) / 2
+            self._quantiles = (tail, 1 - tail)
             tol, max_iter = self._check_stopping()
             random = check_random_state(self.random_state)
             self._set_mixture(X, random)
@@ -314,8 +315,7 @@ class BootGMM(CredalClusterer):
         return posteriors(X - self.centre_, self._theta, self._kind)
 
     def _intervals(self, X: FloatArray) -> FloatArray:
-        tail = (1 - self.confidence) / 2
-        return pair_intervals(self._posteriors(X), self._reference_posteriors, (tail, 1 - tail))
+        return pair_intervals(self._posteriors(X), self._reference_posteriors, self._quantiles)
 
     def _start_masses(self, X: FloatArray) -> FloatArray:
         """Posterior probabilities of the mixture as masses of the singletons."""

@@ -202,7 +202,7 @@ class BPEC(CredalClusterer):
         if not isinstance(self.init, str):
             prototypes = check_prototypes(self.init, self.n_clusters, X.shape[1])
             check_integer("the number of prototypes in init", len(prototypes), 1, MAX_CLUSTERS)
-            return prototypes, None
+            return prototypes.copy(), None
         check_choice("init", self.init, ("peaks",))
         belief, delta = delta_bel(X, self.n_neighbors, self.quantile, n_jobs=self.n_jobs)
         peaks = choose_peaks(belief, delta, self.n_clusters, min_belief=self.min_belief, min_delta=self.min_delta)
