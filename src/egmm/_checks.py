@@ -62,14 +62,23 @@ def check_labels(name: str, value: Any) -> IntArray:
     labels = np.asarray(value)
     if labels.ndim != 1 or labels.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, one label per row; got shape {labels.shape}.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"{name} must be finite, but row {row} is {labels[row]}.")
+    unknown = np.flatnonzero(_is_unknown(labels))
+    if unknown.size:
+        raise ValueError(f"{name} must be finite, but row {unknown[0]} is {labels[unknown[0]]}.")
     try:
         return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
     except TypeError:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
         raise TypeError(f"{name} must hold labels of one kind, numbers or text, got {kinds}.") from None
+
+
+def _is_unknown(labels: NDArray[Any]) -> BoolArray:
+    """Labels that are infinite or NaN; a column of objects may hold NaN among its numbers."""
+    if labels.dtype.kind == "f":
+        return ~np.isfinite(labels)
+    if labels.dtype.kind == "O":
+        return np.array([isinstance(label, Real) and label != label for label in labels.tolist()])  # noqa: PLR0124
+    return np.zeros(len(labels), dtype=bool)
 
 
 def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:

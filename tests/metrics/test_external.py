@@ -77,6 +77,8 @@ def test_bad_labels_are_named(measure) -> None:
         measure([], [])
     with pytest.raises(ValueError, match=r"labels must be a non-empty vector, one label per row; got shape \(1, 2\)\."):
         measure([0, 1], [[0, 1]])
+    with pytest.raises(ValueError, match=r"y_true must be finite, but row 2 is nan\."):
+        purity(np.array([2.0, 1.0, np.nan, 1.0], dtype=object), [0, 0, 1, 1])
     with pytest.raises(ValueError, match=r"labels must be finite, but row 1 is nan\."):
         measure([0, 1], [0.0, float("nan")])
     with pytest.raises(TypeError, match=r"y_true must hold labels of one kind, numbers or text, got NoneType, str\."):
