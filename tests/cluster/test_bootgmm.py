@@ -172,6 +172,14 @@ def test_progress_is_written_to_the_error_stream(capsys):
     assert "10/10" in captured.err
 
 
+def test_an_objective_of_nothing_does_not_rise():
+    # Clusters so far apart that every replicate agrees: the posteriors already fit all intervals.
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(0, 1, size=(20, 2)), rng.normal(1e6, 1, size=(20, 2))])
+    boot = BootGMM(2, n_bootstrap=10, covariance="EII", random_state=0).fit(X)
+    assert boot.objective_history_.tolist() == [0.0, 0.0]
+
+
 def test_parameters_changed_after_fit_leave_the_fit_alone():
     X = overlapping(0)
     boot = BootGMM(2, n_bootstrap=20, covariance="EII", random_state=0).fit(X)

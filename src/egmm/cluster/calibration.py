@@ -279,7 +279,8 @@ def _best_step(group: slice, direction: FloatArray, masses: FloatArray, targets:
         value += 0.5 * _squared(constant, linear + linear.T, quadratic)
     roots = np.roots((value * np.arange(5))[:0:-1])
     turning = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real < 1)]
-    steps = np.append(turning, 1.0)
+    # No step at all, too: where J is nothing but rounding, the direction may raise it.
+    steps = np.append(turning, [1.0, 0.0])
     return float(steps[np.polyval(value[::-1], steps).argmin()])
 
 
