@@ -18,21 +18,23 @@ def test_sums_by_definition_and_round_trips(n_clusters, n_rows, seed):
     below, above = subset_sums(values), superset_sums(values)
     np.testing.assert_allclose(below, values @ is_subset, atol=1e-12)
     np.testing.assert_allclose(above, values @ is_subset.T, atol=1e-12)
+    np.testing.assert_allclose(moebius.meeting_sums(values), values @ ((masks[:, None] & masks) != 0), atol=1e-12)
     np.testing.assert_allclose(subset_differences(below), values, atol=1e-12)
     np.testing.assert_allclose(superset_differences(above), values, atol=1e-12)
 
 
 def test_rows_do_not_depend_on_blocks(monkeypatch):
     values = np.random.default_rng(0).normal(size=(50, 8))
-    whole = subset_sums(values)
+    whole = [transform(values) for transform in (subset_sums, moebius.meeting_sums)]
     monkeypatch.setattr(moebius, "_BLOCK_BYTES", 1)
-    np.testing.assert_array_equal(subset_sums(values), whole)
+    np.testing.assert_array_equal([transform(values) for transform in (subset_sums, moebius.meeting_sums)], whole)
 
 
 def test_the_argument_is_left_alone():
     values = np.ones((2, 4))
     subset_sums(values)
     superset_differences(values)
+    moebius.meeting_sums(values)
     np.testing.assert_array_equal(values, np.ones((2, 4)))
 
 

@@ -30,6 +30,18 @@ INVERSES = {
 FULL = FocalSets.full(2)
 
 
+@pytest.mark.parametrize("n_clusters", [4, 5, 7])
+def test_small_plausibilities_keep_their_digits(n_clusters):
+    focal = FocalSets.full(n_clusters)
+    mass = np.zeros((1, len(focal)))
+    for members, value in (({0}, 1.0), ({1}, 1e-20), ({1, 2}, 2e-20), ({3}, 5e-324)):
+        mass[0, focal.index_of(members)] = value
+    pl = plausibility(mass, focal)[0]
+    for members, value in (({1}, 3e-20), ({2}, 2e-20), ({1, 3}, 3e-20), ({3}, 5e-324), ({0, 2}, 1.0)):
+        assert pl[focal.index_of(members)] == pytest.approx(value, rel=1e-15, abs=0)
+    assert (belief(mass, focal) <= pl[None]).all()
+
+
 @pytest.mark.parametrize("function", SET_FUNCTIONS)
 @pytest.mark.parametrize("fast", [False, True])
 @given(st.data())

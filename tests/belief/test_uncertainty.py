@@ -89,6 +89,16 @@ def test_ranges():
     np.testing.assert_allclose(jirousek_shenoy_entropy(vacuous, focal), 4)
 
 
+@pytest.mark.parametrize("n_clusters", [2, 4, 5, 7])
+@pytest.mark.parametrize("least", [1e-20, 1e-300, 5e-324])
+@pytest.mark.parametrize("measure", [dissonance, deng_entropy, jirousek_shenoy_entropy])
+def test_the_least_masses_change_next_to_nothing(measure, least, n_clusters):
+    focal = FocalSets.full(n_clusters)
+    mass = np.full((1, len(focal)), least)
+    mass[0, 0] = 1.0
+    assert measure(mass, focal)[0] == pytest.approx(0.0, abs=1e-15)
+
+
 def test_the_empty_set_is_as_unspecific_as_the_frame():
     focal = FocalSets.singletons(4, empty=True)
     assert nonspecificity([[0.5, 0.5, 0, 0, 0]], focal) == 1

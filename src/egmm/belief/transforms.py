@@ -5,7 +5,7 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, check_finite_matrix
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import SUM_TOLERANCE, check_focal, check_mass
-from egmm.belief.moebius import subset_differences, subset_sums, superset_differences, superset_sums
+from egmm.belief.moebius import meeting_sums, subset_differences, subset_sums, superset_differences, superset_sums
 
 
 def belief(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None) -> FloatArray:
@@ -63,9 +63,8 @@ def plausibility(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None
     """
     mass, at = _checked(mass, focal, at)
     if _pays_fast(focal, at):
-        bel = subset_sums(_on_power_set(mass, focal, keep_empty=False))
-        # The difference of two sums may fall below zero by rounding.
-        return np.maximum(bel[:, -1:] - bel[:, focal.frame_mask ^ at.masks], 0.0)
+        # Not the belief of the frame less that of the complement: what is hardly plausible would be lost in rounding.
+        return meeting_sums(_on_power_set(mass, focal))[:, at.masks]
     return _sum_where(mass, focal.intersection(at) != 0)
 
 

@@ -112,7 +112,9 @@ def deng_entropy(mass: FloatArray, focal: FocalSets) -> FloatArray:
     array([1.   , 1.585])
     """
     mass = check_mass(mass, focal)
-    return _expected_bits(mass, focal, mass / np.maximum(2.0**focal.cardinalities - 1, 1))
+    # Logarithms apart: the quotient of the least masses is zero.
+    choices = np.log2(np.maximum(2.0**focal.cardinalities - 1, 1))
+    return _expected_bits(mass, focal, mass) + mass @ choices
 
 
 def jirousek_shenoy_entropy(mass: FloatArray, focal: FocalSets) -> FloatArray:
