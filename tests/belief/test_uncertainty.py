@@ -99,6 +99,17 @@ def test_the_least_masses_change_next_to_nothing(measure, least, n_clusters):
     assert measure(mass, focal)[0] == pytest.approx(0.0, abs=1e-15)
 
 
+@pytest.mark.parametrize("n_clusters", [3, 5, 6, 7])
+def test_ranges_hold_to_the_last_digit(n_clusters):
+    focal = FocalSets.simple(n_clusters)
+    for n_rows in range(1, 60):
+        assert average_nonspecificity(np.repeat(np.eye(len(focal))[-1:], n_rows, axis=0), focal) == 1.0
+    full = FocalSets.full(n_clusters)
+    nearly_sure = np.random.default_rng(0).dirichlet(np.full(len(full), 0.001), 2000)
+    for measure in (dissonance, deng_entropy, jirousek_shenoy_entropy):
+        assert (measure(nearly_sure, full) >= 0).all()
+
+
 def test_the_empty_set_is_as_unspecific_as_the_frame():
     focal = FocalSets.singletons(4, empty=True)
     assert nonspecificity([[0.5, 0.5, 0, 0, 0]], focal) == 1

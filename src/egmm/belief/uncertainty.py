@@ -60,7 +60,8 @@ def average_nonspecificity(mass: FloatArray, focal: FocalSets) -> float:
     bits = nonspecificity(mass, focal)
     if bits.size == 0:
         raise ValueError("The average nonspecificity of no rows is not defined.")
-    return float(bits.mean() / np.log2(focal.n_clusters)) if focal.n_clusters > 1 else 0.0
+    # Row by row, so that the mean of vacuous rows is one and not a rounding more.
+    return float((bits / np.log2(focal.n_clusters)).mean()) if focal.n_clusters > 1 else 0.0
 
 
 def dissonance(mass: FloatArray, focal: FocalSets) -> FloatArray:
@@ -217,6 +218,5 @@ def _expected_bits(mass: FloatArray, focal: FocalSets, values: FloatArray) -> Fl
     """Sum over non-empty sets with mass of m log2(1 / value)."""
     counted = (mass > 0) & (focal.cardinalities > 0)
     logs = np.log2(values, out=np.zeros_like(values), where=counted)
-    # Adding zero turns the -0.0 of certain rows into 0.0.
-    bits: FloatArray = 0.0 - (mass * logs).sum(axis=1) + 0.0
-    return bits
+    # A value may exceed one by rounding; adding zero turns the -0.0 of certain rows into 0.0.
+    return np.maximum(0.0 - (mass * logs).sum(axis=1), 0.0) + 0.0

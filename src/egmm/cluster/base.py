@@ -158,7 +158,7 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         self.labels_, bits = self._read(X, best_cluster, nonspecificity)
         # One cluster leaves nothing to be said: 0 bits of 0.
         most_bits = float(np.log2(max(2, self.focal_sets_.n_clusters)))
-        self.ans_ = float(np.average(bits, weights=sample_weight)) / most_bits
+        self.ans_ = float(np.average(bits / most_bits, weights=sample_weight))
 
     def _read(self, X: FloatArray, *readers: Callable[[FloatArray, FocalSets], Any]) -> list[Any]:
         """Read something from the masses of each block of rows, without holding the masses of all."""
