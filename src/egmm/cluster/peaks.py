@@ -49,8 +49,8 @@ def delta_bel(
         \qquad \delta_i = \min_{j : \mathrm{Bel}_j > \mathrm{Bel}_i} d_{ij}
 
     Of rows with equal belief the first counts as the larger one, so that duplicates make one peak. Neighbours come
-    from a tree, and the nearest surer row is among them but for the few local maxima, which are compared with the
-    surer rows block by block: memory stays proportional to N K.
+    from a tree, or for many features from all rows block by block, and the nearest surer row is among them but for the
+    few local maxima, which are compared with the surer rows block by block: memory stays proportional to N K.
 
     Parameters
     ----------
