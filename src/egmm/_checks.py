@@ -109,10 +109,15 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
 
 def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> FloatArray:
     """Return `X` if it is finite and its squares can be summed, or name the first row and column that is not."""
-    if X.min() > -LARGEST and X.max() < LARGEST:
+    if are_usable(X):
         return X
     row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
     raise unusable(float(X[row, column]), f"row {row}", column, names)
+
+
+def are_usable(X: FloatArray) -> bool:
+    """Whether all entries are finite and small enough for their squares to be summed."""
+    return bool(X.min() > -LARGEST and X.max() < LARGEST)
 
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:

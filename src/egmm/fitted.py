@@ -18,7 +18,6 @@ from egmm._checks import (
     BoolArray,
     FloatArray,
     IntArray,
-    check_finite_rows,
     check_integer,
     check_real,
     check_sample_weight,
@@ -285,16 +284,15 @@ class FittedMixture(BaseEstimator):
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_min_samples=least,
-            ensure_all_finite=False,  # Checked here, with a message that names the entry.
+            ensure_all_finite=False,  # Seen in the first pass; `_naming_entries` names the entry.
         )
-        check_finite_rows(X, getattr(self, "feature_names_in_", None))
         return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
 
     @contextmanager
     def _naming_entries(self, rows: RowSource) -> Iterator[None]:
         """Name the first entry that is not finite, or too large, where a row is found to have one.
 
-        Of files and of Dask collections that shows only once they are read: no pass is made to check them.
+        That shows only once the rows are read: no pass is made to check them.
         """
         try:
             yield

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import entr
 
-from egmm._checks import FloatArray, IntArray
+from egmm._checks import FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
 from egmm.em import estep, estep_numba
 from egmm.em.parameters import Components
@@ -52,7 +52,7 @@ def squared_distances(
         with np.errstate(all="ignore"):
             offsets = np.subtract(X, mean, dtype=np.float64) @ factor
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
-    _check_usable(nearest)
+    _check_usable(X, nearest)
     return nearest
 
 
@@ -101,12 +101,12 @@ def plausibility_products(
 def _masses(X: FloatArray, model: Components, engine: str) -> tuple[FloatArray, FloatArray]:
     with np.errstate(all="ignore"):
         mass, log_density = (estep_numba if engine == "numba" else estep).masses(X, model)
-    _check_usable(log_density)
+    _check_usable(X, log_density)
     return mass, log_density
 
 
-def _check_usable(values: FloatArray) -> None:
-    if not np.isfinite(values).all():
+def _check_usable(X: FloatArray, values: FloatArray) -> None:
+    if not (are_usable(X) and np.isfinite(values).all()):
         raise UnusableRowsError(
             "X holds a row whose density cannot be computed: it is not finite, or too far from every cluster."
         )

@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray
+from egmm._checks import FloatArray, are_usable
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -53,7 +53,8 @@ class Moments(NamedTuple):
         """Return the moments of both sets of rows together."""
         weight = self.weight + other.weight
         if weight == 0:
-            return self
+            # No centre to tell, but entries that cannot be used must still show.
+            return self._replace(scatter=self.scatter + other.scatter)
         centre = self.centre + (other.centre - self.centre) * (other.weight / weight)
         mine, theirs = self.about(centre), other.about(centre)
         return Moments(weight, centre, mine.scatter + theirs.scatter, mine.rest + theirs.rest)
@@ -66,18 +67,20 @@ class Moments(NamedTuple):
 
 
 def moments(X: FloatArray, sample_weight: FloatArray | None) -> Moments:
-    """Moments of one block of rows."""
+    """Moments of one block of rows; the scatter is NaN where an entry is not finite or too large."""
     weight = float(len(X)) if sample_weight is None else float(sample_weight.sum())
     # One memory order, so that sums round alike wherever the block came from.
     X = np.ascontiguousarray(X)
-    with np.errstate(all="ignore"):  # Infinite or huge entries show as sums that are not finite: the caller looks.
+    with np.errstate(all="ignore"):
         first = _mean(X, sample_weight, weight)
         rows = np.subtract(X, first, dtype=np.float64)
         # A second look takes the summation's round-off out of the mean; a constant column becomes exactly zero.
         centre = first + _mean(rows, sample_weight, weight)
         rows -= centre - first
         weighted = rows if sample_weight is None else rows * sample_weight[:, None]
-        return Moments(weight, centre, rows.T @ weighted, weighted.sum(axis=0))
+        # An entry that cannot be used shows, whatever its row's weight: the caller looks.
+        scatter = rows.T @ weighted if are_usable(X) else np.full((X.shape[1], X.shape[1]), np.nan)
+        return Moments(weight, centre, scatter, weighted.sum(axis=0))
 
 
 def _mean(X: FloatArray, sample_weight: FloatArray | None, weight: float) -> FloatArray:
