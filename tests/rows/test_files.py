@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,23 @@ def test_numbers_of_other_types(name: str, dtype: Any, tmp_path: Path) -> None:
     rows = scan(FILES[name](X, tmp_path))
     assert all_rows(rows).dtype == (np.float32 if dtype == np.float32 and name != "csv" else np.float64)
     np.testing.assert_array_equal(all_rows(rows), X)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_booleans_and_decimals_are_numbers(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    columns = pa.table(
+        {
+            "flag": [True, False, True],
+            "price": pa.array([Decimal("1.25"), Decimal("-2.50"), Decimal("1000.75")]),
+            "half": pa.array(np.array([0.5, 1.5, 2.5], dtype=np.float16)),
+            "w": [True, True, False],
+        }
+    )
+    {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather}[suffix](columns, str(path))
+    ((X, weight),) = scan(path, weight="w").blocks()
+    np.testing.assert_array_equal(X, [[1, 1.25, 0.5], [0, -2.5, 1.5], [1, 1000.75, 2.5]])
+    np.testing.assert_array_equal(weight, [1, 1, 0])
 
 
 def test_whole_numbers_at_the_top_of_a_csv_do_not_make_a_column_of_them(tmp_path: Path) -> None:
@@ -333,6 +351,41 @@ def test_the_delimiter_is_seen_in_the_first_lines(name: str, delimiter: str, tmp
     path.write_text("\n".join(delimiter.join(line) for line in [*lines, ["5", "?"]]))
     with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', no number, at row 2 .* of .*rows"):
         list(scan(path, ["width"]).blocks())
+
+
+def test_blanks_around_names_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("length, width,w \n1.5,2,1\n3,4,1\n")
+    (tmp_path / "b.csv").write_text(" w,width ,note,length\n1,6,x,5\n2,8,y,7.5\n")
+    (tmp_path / "c.csv").write_text("length, width,w \n9,10,3\n")
+    rows = scan(tmp_path, [" width", "length"], weight="w ")
+    assert rows.feature_names == ["width", "length"]
+    assert rows.shape == (5, 2)
+    for _ in range(2):
+        ((X, weight),) = rows.blocks()
+        np.testing.assert_array_equal(X, [[2, 1.5], [4, 3], [6, 5], [8, 7.5], [10, 9]])
+        np.testing.assert_array_equal(weight, [1, 1, 1, 2, 3])
+    assert rows.place(3) == f"row 1 (counted from 0) of {tmp_path / 'b.csv'}"
+    (tmp_path / "b.csv").write_text(" w,width ,note,length\n1,6,x,5\n2,8,y,7.5\n3,9,z,?\n")
+    with pytest.raises(ReadError, match=r"column 'length' has '\?', no number, at row 2 .* of .*b\.csv"):
+        scan(tmp_path, ["width", "length"])
+    (tmp_path / "b.csv").write_text("w,width, width,length\n1,6,7,5\n")
+    with pytest.raises(ReadError, match=r"b\.csv has two columns 'width'; blanks around names do not count"):
+        scan(tmp_path, ["width", "length"])
+
+
+def test_names_of_parquet_columns_are_as_stored(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({" a": [1.0, 2.0], "a ": [3.0, 4.0], "a.b": [5.0, 6.0]}), tmp_path / "rows.parquet")
+    rows = scan(tmp_path / "rows.parquet", ["a.b", "a "])
+    assert rows.feature_names == ["a.b", "a "]
+    np.testing.assert_array_equal(all_rows(rows), [[5, 3], [6, 4]])
+
+
+def test_text_of_several_lines_beside_the_columns_asked_for(tmp_path: Path) -> None:
+    lines = "".join(f'{at}.5,"first, line\nsecond line {at}",{at % 7}\n' for at in range(60_000))
+    (tmp_path / "rows.csv").write_text(f"x,note,y\n{lines}")  # more than Arrow parses at a time
+    rows = scan(tmp_path / "rows.csv", ["x", "y"])
+    assert rows.shape == (60_000, 2)
+    np.testing.assert_array_equal(all_rows(rows)[:, 0], np.arange(60_000) + 0.5)
 
 
 def test_text_that_cannot_be_divided(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 import csv
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -63,16 +64,15 @@ class ArrowRows(FileRows):
         weight: str | None,
         header: bool | None = None,
     ) -> None:
+        pa = import_optional("pyarrow", "Files", "arrow")
         table = open_table(files, header)
         self._dataset, self._layout = table.dataset, table.layout
         schema = self._dataset.schema
-        names, self._columns = _choose(files[0], table.names, columns, weight)
-        self._stored = [table.stored(name) for name in self._columns]
-        self._weight = weight
-        self._check_schemas(files)
+        names, self._columns = _choose(files[0], table, columns, weight)
+        self._weight = None if weight is None else self._columns[-1]
+        self._stored = self._check_schemas(files)
         if self._layout is not None:
-            self._dataset = _open_dataset(files, self._layout, self._stored)
-        pa = import_optional("pyarrow", "Files", "arrow")
+            self._dataset = _open_dataset(files, self._layout, {name for stored in self._stored for name in stored})
         single = self._layout is None and all(pa.types.is_float32(schema.field(name).type) for name in names)
         self._fragments = list(self._dataset.get_fragments())
         self._counts: dict[int, int] = {}
@@ -137,17 +137,25 @@ class ArrowRows(FileRows):
             raise ReadError(self._diagnosis(error)) from error
 
     def _batches(self) -> Iterator[Piece]:
-        scanner = self._dataset.scanner(
-            columns=self._stored,
-            batch_size=BATCH_ROWS,
-            batch_readahead=BATCHES_AHEAD,
-            fragment_readahead=FILES_AHEAD,
-            use_threads=True,
+        pa = import_optional("pyarrow", "Files", "arrow")
+        is_one = all(stored == self._stored[0] for stored in self._stored)
+        # Files that write the columns' names otherwise, with blanks around them, are read one after another.
+        parts = [self._dataset] if is_one else self._fragments
+        scanners = (
+            part.scanner(
+                columns=stored,
+                batch_size=BATCH_ROWS,
+                batch_readahead=BATCHES_AHEAD,
+                fragment_readahead=FILES_AHEAD,
+                use_threads=True,
+            )
+            for part, stored in zip(parts, self._stored, strict=False)
         )
         first = 0
-        for batch in scanner.to_batches():
+        for batch in chain.from_iterable(scanner.to_batches() for scanner in scanners):
             self._check_nulls(batch, first)
-            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            plain = [c.cast(pa.float64()) if pa.types.is_decimal(c.type) else c for c in batch.columns]
+            columns = [column.to_numpy(zero_copy_only=False) for column in plain]
             weight = None if self._weight is None else np.asarray(columns.pop(), dtype=np.float64)
             if weight is not None:
                 self._check_weight(weight, first)
@@ -171,28 +179,36 @@ class ArrowRows(FileRows):
             where, value = self.place(first + int(bad[0])), weight[bad[0]]
             raise ReadError(f"column {self._weight!r} must hold weights >= 0, but has {value:g} at {where}.")
 
-    def _check_schemas(self, files: Sequence[Path]) -> None:
-        """Every file has the columns, and they are numbers of one type."""
+    def _check_schemas(self, files: Sequence[Path]) -> list[list[str]]:
+        """Arrow's names of the columns in each of the files: every file has them, and they are numbers of one type."""
         pa = import_optional("pyarrow", "Files", "arrow")
+        all_stored: list[list[str]] = []
         for file, fragment in zip(files, self._dataset.get_fragments(), strict=True):
             try:
                 schema = fragment.physical_schema
             except (pa.ArrowException, OSError) as error:
                 raise ReadError(f"cannot read {file}: {error}") from error
-            for name, stored in zip(self._columns, self._stored, strict=True):
-                if stored not in schema.names:
-                    raise ReadError(f"{file} has no column {name!r}, but {files[0]} has; it has {schema.names}.")
-                kind, expected = schema.field(stored).type, self._dataset.schema.field(stored).type
+            names = _names(schema, self._layout)
+            for name in self._columns:
+                if name not in names:
+                    raise ReadError(f"{file} has no column {name!r}, but {files[0]} has; it has {names}.")
+                if names.count(name) > 1:
+                    raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
+                kind = schema.field(names.index(name)).type
                 is_numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-                is_csv = self._layout is not None
-                if is_csv and not is_numeric and not pa.types.is_null(kind):
-                    where = self._first_text([file], {name: stored})
-                    raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
-                if not is_csv and not is_numeric:
+                if self._layout is not None:
+                    # Types are guessed: all numbers are read as float64.
+                    if not is_numeric and not pa.types.is_null(kind):
+                        where = self._first_text([file], [name])
+                        raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
+                    continue
+                if not (is_numeric or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
                     raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
-                # In CSV, where types are guessed, all numbers are read as float64.
-                if not is_csv and kind != expected:
+                expected = self._dataset.schema.field(name).type
+                if kind != expected:
                     raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {files[0]}.")
+            all_stored.append([str(schema.names[names.index(name)]) for name in self._columns])
+        return all_stored
 
     def _count_or_name(self, at: int, file: Path) -> int:
         pa = import_optional("pyarrow", "Files", "arrow")
@@ -204,27 +220,29 @@ class ArrowRows(FileRows):
     def _diagnosis(self, error: Exception) -> str:
         """Say what Arrow could not read and where, at the cost of reading it once more."""
         pa = import_optional("pyarrow", "Files", "arrow")
-        found = self._first_text(self.files, dict(zip(self._columns, self._stored, strict=True)))
+        found = self._first_text(self.files, self._columns)
         if found is not None:
             return found
-        for file, fragment in zip(self.files, self._fragments, strict=True):
+        for file, fragment, stored in zip(self.files, self._fragments, self._stored, strict=True):
             try:
-                for _ in fragment.scanner(columns=self._stored, batch_size=BATCH_ROWS).to_batches():
+                for _ in fragment.scanner(columns=stored, batch_size=BATCH_ROWS).to_batches():
                     pass
             except (pa.ArrowException, OSError) as own:
                 return f"cannot read {file}: {own}"
         return f"cannot read {', '.join(map(str, self.files[:3]))}: {error}"
 
-    def _first_text(self, files: Sequence[Path], columns: dict[str, str]) -> str | None:
-        """Find the first entry of CSV columns, given by name and by Arrow's name, that is no number."""
+    def _first_text(self, files: Sequence[Path], columns: Sequence[str]) -> str | None:
+        """Find the first entry of CSV columns that is no number."""
         if self._layout is None:
             return None
-        names = None if self._layout.header else self._dataset.schema.names
+        unnamed = None if self._layout.header else self._dataset.schema.names
         for file in files:
             with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream, suppress(csv.Error):
-                for row, record in enumerate(csv.DictReader(stream, names, delimiter=self._layout.delimiter)):
-                    for name, stored in columns.items():
-                        text = record.get(stored)
+                records = csv.DictReader(stream, unnamed, delimiter=self._layout.delimiter)
+                records.fieldnames = self._layout.names(records.fieldnames or [])
+                for row, record in enumerate(records):
+                    for name in columns:
+                        text = record.get(name)
                         if text and not is_number(text):
                             where = f"column {name!r} has {text!r}, no number, at {place_in(file, row)}"
                             return f"{where}; choose others with columns (--columns)."
@@ -232,11 +250,15 @@ class ArrowRows(FileRows):
 
 
 def _choose(
-    file: Path, present: Sequence[str], columns: Sequence[str] | None, weight: str | None
+    file: Path, table: "Table", columns: Sequence[str] | None, weight: str | None
 ) -> tuple[list[str], list[str]]:
     """Return the features' columns, and all columns to read."""
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, got the string {columns!r}.")
+    present = table.names
+    if table.layout is not None:
+        # As the names are written in a text file: blanks around them do not count.
+        columns, weight = None if columns is None else [*map(_stripped, columns)], _stripped(weight)
     names = [name for name in present if name != weight] if columns is None else list(columns)
     if not names:
         raise ValueError(f"columns must name at least one column; {file} has {list(present)}.")
@@ -267,11 +289,19 @@ def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
     """Open files; nothing but names and types is read. CSV files are laid out as the first of them."""
     layout = layout_of(files[0], header) if FORMATS.get(files[0].suffix.lower()) == "csv" else None
     dataset = _open_dataset(files, layout)
-    stored = dataset.schema.names
-    return Table(dataset, stored if layout is None else layout.names(stored), layout)
+    return Table(dataset, _names(dataset.schema, layout), layout)
 
 
-def _open_dataset(files: Sequence[Path], layout: Layout | None, numbers: Sequence[str] = ()) -> Any:
+def _names(schema: Any, layout: Layout | None) -> list[str]:
+    """Names of a schema's columns."""
+    return list(schema.names) if layout is None else layout.names(schema.names)
+
+
+def _stripped(name: Any) -> Any:
+    return name.strip() if isinstance(name, str) else name
+
+
+def _open_dataset(files: Sequence[Path], layout: Layout | None, numbers: Iterable[str] = ()) -> Any:
     """Open files as one data set; columns of CSV files named in `numbers` are read as float64."""
     pa = import_optional("pyarrow", "Files", "arrow")
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")

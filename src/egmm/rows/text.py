@@ -32,7 +32,7 @@ class Layout(NamedTuple):
         """Return options of Arrow's readers of CSV files."""
         arrow = import_optional("pyarrow.csv", "CSV files", "arrow")
         return {
-            "parse_options": arrow.ParseOptions(delimiter=self.delimiter),
+            "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "read_options": arrow.ReadOptions(autogenerate_column_names=not self.header),
         }
 
