@@ -177,6 +177,29 @@ def test_weights_that_are_none(is_lazy: bool, value: float, X: np.ndarray) -> No
         EGMM(2).fit(rows, sample_weight=given)
 
 
+def test_weights_that_are_no_numbers(X: np.ndarray) -> None:
+    rows, columns = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3)), pd.DataFrame(X, columns=list("abc"))
+    with pytest.raises(TypeError, match="sample_weight must be numeric, got a Dask Array of dtype <U1"):
+        EGMM(2).fit(rows, sample_weight=dask.array.from_array(np.full(len(X), "a"), chunks=5000))
+    columns["w"] = pd.array(np.ones(len(X)), dtype="Int64")
+    columns["note"] = "text"
+    columns.loc[7, "w"] = pd.NA
+    whole = dask.dataframe.from_pandas(columns, npartitions=3)
+    with pytest.raises(ValueError, match="sample_weight must be finite and >= 0, but row 7 has nan"):
+        EGMM(2).fit(whole[["a", "b", "c"]], sample_weight=whole["w"])
+    with pytest.raises(TypeError, match="sample_weight must be numeric, got a Dask Series of dtype str"):
+        EGMM(2).fit(whole[["a", "b", "c"]], sample_weight=whole["note"])
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(32868,\), got \(32868, 1\)"):
+        EGMM(2).fit(whole[["a", "b", "c"]], sample_weight=whole[["w"]])
+
+
+def test_columns_without_names_are_as_scikit_learn_has_them(X: np.ndarray) -> None:
+    numbered = pd.DataFrame(X)
+    model = EGMM(2, random_state=0).fit(dask.dataframe.from_pandas(numbered, npartitions=3))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.predict(numbered).shape == (len(X),)  # without a warning about names
+
+
 def test_weights_of_another_length_or_all_zero(X: np.ndarray) -> None:
     rows = dask.array.from_array(X, chunks=(BLOCK_ROWS, 3))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(32868,\), got \(5,\)"):
@@ -210,6 +233,10 @@ def test_collections_that_are_no_table_of_numbers(X: np.ndarray) -> None:
         EGMM(2).fit(named)
     with pytest.raises(ValueError, match="two dimensions, got a Dask Series"):
         EGMM(2).fit(named["a"])
+    with pytest.raises(TypeError, match=r"X must be a Dask array or data frame .*, got Delayed"):
+        EGMM(2).fit(dask.delayed(X))
+    with pytest.raises(ValueError, match="X must have at least one feature"):
+        EGMM(2).fit(dask.array.ones((5, 0)))
     with pytest.raises(ValueError, match=r"X has 1 row\(s\), but a fit needs at least 2"):
         EGMM(2).fit(dask.array.ones((1, 3)))
     model = EGMM(2, random_state=0).fit(X)

@@ -40,10 +40,16 @@ class DaskRows:
 
     def __init__(self, X: Any, sample_weight: Any = None) -> None:
         self._dask = import_optional("dask", "Dask collections", "dask")
+        if not hasattr(type(X), "to_delayed"):  # a Delayed itself has whatever attribute it is asked for
+            raise TypeError(f"X must be a Dask array or data frame (dask.array.from_delayed), got {type(X).__name__}.")
         self._is_frame = hasattr(X, "columns") and X.ndim == 2
-        self.feature_names = [str(name) for name in X.columns] if self._is_frame else None
+        # scikit-learn's rule: only text is a name.
+        has_names = self._is_frame and all(isinstance(name, str) for name in X.columns)
+        self.feature_names = list(X.columns) if has_names else None
         self._chunks = _frame_chunks(X) if self._is_frame else _array_chunks(X)
         self._n_features = int(X.shape[1])
+        if self._n_features == 0:
+            raise ValueError("X must have at least one feature, but has no columns.")
         self._known = [np.nan] * len(self._chunks) if self._is_frame else list(X.chunks[0])
         self._weights = self._row_parts("sample_weight", sample_weight)
 
@@ -121,9 +127,12 @@ class DaskRows:
         """Values that belong to rows, cut as the rows are."""
         if values is None:
             return [None] * len(self._chunks)
-        if hasattr(values, "to_dask_array"):
-            values = values.to_dask_array(lengths=True)
-        if hasattr(values, "compute_chunk_sizes"):
+        if hasattr(type(values), "to_delayed"):
+            if values.ndim == 1 and getattr(values.dtype, "kind", "O") not in "fiub":
+                raise TypeError(f"{name} must be numeric, got a Dask {type(values).__name__} of dtype {values.dtype}.")
+            if hasattr(values, "to_dask_array"):
+                # Nullable numbers become NaN where they have no value.
+                values = values.astype(np.float64).to_dask_array(lengths=True)
             if np.isnan(values.shape).any():
                 values = values.compute_chunk_sizes()
             if values.shape != (self.shape[0],):
