@@ -1,6 +1,7 @@
 """EGMM among other estimators and in people's hands: scikit-learn's contract, messages, progress and Ctrl-C."""
 
 import itertools
+import json
 import os
 import pickle
 import re
@@ -302,6 +303,48 @@ def test_a_loaded_model_of_another_covariance_is_no_warm_start(X, tmp_path, befo
     EGMM(3, covariance=before, random_state=0, warm_start=True).fit(X).save(tmp_path / "model.json")
     model = EGMM.load(tmp_path / "model.json").set_params(covariance=after).fit(X)
     np.testing.assert_array_equal(model.means_, EGMM(3, covariance=after, random_state=0).fit(X).means_)
+
+
+def test_names_come_back_as_they_were(X, tmp_path) -> None:
+    frame = pd.DataFrame(X, columns=[f"größe {at}" for at in range(X.shape[1])])
+    model = EGMM(3, random_state=0).fit(frame)
+    model.save(tmp_path / "model.json")
+    names = EGMM.load(tmp_path / "model.json").feature_names_in_
+    assert names.dtype == model.feature_names_in_.dtype == object
+    assert names.tolist() == frame.columns.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("means_", None, "means_ must be numeric"),
+        ("means_", [[0.0, 0.0]], r"means_ must have shape \(3, 2\), got \(1, 2\)"),
+        ("weights_", [float("nan")] * 7, r"weights_ must be finite, but entry \(0,\) is nan"),
+        ("covariances_", [1.0, 2.0], r"covariances_ must have shape \(2, 2\), got \(2,\)"),
+        ("focal_means_", "gone", "'focal_means_'"),
+        ("entropy_", "gone", "'entropy_'"),
+    ],
+)
+def test_a_file_that_is_no_whole_model_is_refused(X, tmp_path, name, value, message) -> None:
+    path = tmp_path / "model.json"
+    EGMM(3, random_state=0).fit(X).save(path)
+    document = json.loads(path.read_text())
+    document["fitted"][name] = value
+    if value == "gone":
+        del document["fitted"][name]
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=rf"model\.json holds no EGMM model: .*{message}"):
+        EGMM.load(path)
+
+
+def test_a_place_that_cannot_be_written_to_is_named(X, tmp_path) -> None:
+    model = EGMM(3, random_state=0).fit(X)
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*/nowhere/model\.json'"):
+        model.save(tmp_path / "nowhere" / "model.json")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"Is a directory: '.*/folder'"):
+        model.save(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 # Ctrl-C ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EISDIR
+from os import strerror
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -13,11 +15,17 @@ import numpy as np
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Write to a file beside `path` that takes its place at the end, or is removed on an error."""
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, strerror(EISDIR), str(path))
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as stream:
             yield stream
         temporary.replace(path)
+    except OSError as error:
+        if error.filename == str(temporary):
+            error.filename, error.filename2 = str(path), None  # the file the user knows
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from egmm._checks import (
     BoolArray,
     FloatArray,
     IntArray,
+    check_finite_matrix,
     check_integer,
     check_real,
     check_sample_weight,
@@ -28,7 +29,7 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.covariance import resolve_covariance
+from egmm.em.covariance import SHARED, resolve_covariance
 from egmm.em.estep_numba import is_compiled
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
@@ -248,7 +249,7 @@ class FittedMixture(BaseEstimator):
         Returns
         -------
         model : EGMM
-            Fitted; `labels_` is not kept.
+            Fitted; `labels_` is not kept, nor a stream of `partial_fit`: the next batch would begin another.
         """
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -257,15 +258,34 @@ class FittedMixture(BaseEstimator):
             parameters = document["parameters"]
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**parameters, focal_sets=focal)
+            fitted = document["fitted"]
             for name in FITTED:
-                if name in document["fitted"]:
-                    value = document["fitted"][name]
+                if name in fitted or name != "feature_names_in_":  # names alone may be missing
+                    value = fitted[name]
                     setattr(model, name, np.array(value) if isinstance(value, list) else value)
+            if hasattr(model, "feature_names_in_"):
+                model.feature_names_in_ = model.feature_names_in_.astype(object)
             model._covariance = resolve_covariance(parameters["covariance"], model.n_features_in_)
+            model._check_shapes(focal)
         except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
             raise ValueError(f"{path} holds no EGMM model: {error}") from error
         model.focal_sets_ = focal
         return model
+
+    def _check_shapes(self, focal: FocalSets) -> None:
+        """Say which of the fitted arrays does not belong to a mixture with these focal sets."""
+        n_features, n_focal, n_clusters = self.n_features_in_, len(focal), focal.n_clusters
+        square = (n_features, n_features)
+        is_shared = self._covariance in SHARED
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "weights_": (n_focal,),
+            "means_": (n_clusters, n_features),
+            "covariances_": square if is_shared else (n_clusters, *square),
+            "focal_means_": (n_focal, n_features),
+            "focal_covariances_": square if is_shared else (n_focal, *square),
+        }
+        for name, shape in shapes.items():
+            setattr(self, name, check_finite_matrix(name, getattr(self, name), shape))
 
     # Rows ------------------------------------------------------------------------------------------------
 

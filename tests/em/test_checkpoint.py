@@ -154,6 +154,8 @@ def test_a_file_of_arrays_that_is_no_checkpoint(X: np.ndarray, tmp_path: Path) -
 def test_a_directory_that_is_not_there(X: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"checkpoint must be a file in an existing directory, got .*no/state"):
         EGMM(3, checkpoint=tmp_path / "no" / "state").fit(X)
+    with pytest.raises(FileNotFoundError, match="checkpoint must be a file in an existing directory, got "):
+        EGMM(3, checkpoint=tmp_path).fit(X)
 
 
 def test_the_checkpoint_is_not_kept_with_the_model(X: np.ndarray, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, settings: Iterable[Any]) -> None:
-        if not path.parent.is_dir():
+        if path.is_dir() or not path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint must be a file in an existing directory, got {path}.")
         self._path = path
         text = repr([value.tobytes() if isinstance(value, np.ndarray) else value for value in settings])
