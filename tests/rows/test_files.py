@@ -75,6 +75,16 @@ def test_threads_see_each_block_once(name: str, X: np.ndarray, tmp_path: Path) -
         assert numbers == sum(range(first, last))
 
 
+def test_of_many_columns_fewer_rows_are_held_at_a_time(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 100))
+    path = tmp_path / "rows.parquet"
+    pa.parquet.write_table(pa.table(dict(zip(map(str, range(100)), X.T, strict=True))), path)
+    rows = scan(path)
+    # As many numbers as 65536 rows of ten columns have.
+    assert max(len(piece) for run in rows.runs() for piece in run) <= 6_553
+    np.testing.assert_array_equal(all_rows(rows), X)
+
+
 def test_columns_by_name_in_the_order_asked_for(small: np.ndarray, tmp_path: Path) -> None:
     rows = scan(parquet(tmp_path / "a.parquet", small, note=["text"] * 50), ["c", "a"])
     assert rows.feature_names == ["c", "a"]

@@ -27,6 +27,9 @@ FORMATS = {
 """Arrow's formats by suffix."""
 
 BATCH_ROWS = 4 * BLOCK_ROWS
+BATCH_NUMBERS = 10 * BATCH_ROWS
+"""Most rows, and most numbers, that are read at a time: wide rows are read fewer at a time."""
+
 BATCHES_AHEAD = 8
 FILES_AHEAD = 2
 
@@ -144,7 +147,7 @@ class ArrowRows(FileRows):
         scanners = (
             part.scanner(
                 columns=stored,
-                batch_size=BATCH_ROWS,
+                batch_size=max(1, min(BATCH_ROWS, BATCH_NUMBERS // len(stored))),
                 batch_readahead=BATCHES_AHEAD,
                 fragment_readahead=FILES_AHEAD,
                 use_threads=True,
