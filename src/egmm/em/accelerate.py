@@ -112,7 +112,7 @@ class Memory:
 
     def __init__(self, size: int) -> None:
         self.steps, self.changes = np.empty((0, size)), np.empty((0, size))
-        self._products = np.empty((0, 0))
+        self.products = np.empty((0, 0))
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -123,21 +123,21 @@ class Memory:
         self.steps = np.vstack([self.steps[first:], step])
         self.changes = np.vstack([self.changes[first:], change])
         products = np.zeros((len(self), len(self)))
-        products[:-1, :-1] = self._products[first:, first:]
+        products[:-1, :-1] = self.products[first:, first:]
         products[:, -1] = self.steps @ change
-        self._products = products
+        self.products = products
 
     def direction(self, gradient: FloatArray, precondition: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Inverse curvature times a gradient; `precondition` is the guess the pairs correct."""
         if not len(self):
             return precondition(gradient)
-        first = dtrtrs(self._products, self.steps @ gradient)[0]
-        curvature, change = self._products[-1, -1], self.changes[-1]
+        first = dtrtrs(self.products, self.steps @ gradient)[0]
+        curvature, change = self.products[-1, -1], self.changes[-1]
         # Scaled to fit the last pair: the information of meta-clusters is only roughly known.
         scale = curvature / (change @ precondition(change))
         direction = scale * precondition(gradient - first @ self.changes)
-        rest = np.diagonal(self._products) * first - self.changes @ direction
-        return np.asarray(direction + dtrtrs(self._products, rest, trans=1)[0] @ self.steps)
+        rest = np.diagonal(self.products) * first - self.changes @ direction
+        return np.asarray(direction + dtrtrs(self.products, rest, trans=1)[0] @ self.steps)
 
 
 class QuasiNewton:
@@ -166,6 +166,7 @@ class QuasiNewton:
             "gradient": self._gradient,
             "steps": self.memory.steps,
             "changes": self.memory.changes,
+            "products": self.memory.products,
         }
 
     @classmethod
@@ -173,8 +174,8 @@ class QuasiNewton:
         """The state that was packed."""
         reference = Parameters(*(arrays[name] for name in Parameters._fields))
         newton = cls(Coordinates(problem, reference), arrays["vector"], arrays["gradient"], point)
-        for step, change in zip(arrays["steps"], arrays["changes"], strict=True):
-            newton.memory.append(step, change)
+        memory = newton.memory
+        memory.steps, memory.changes, memory.products = arrays["steps"], arrays["changes"], arrays["products"]
         return newton
 
     def propose(self) -> tuple[FloatArray, float]:
