@@ -23,9 +23,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         temporary.replace(path)
     except OSError as error:
-        if error.filename == str(temporary):
-            error.filename, error.filename2 = str(path), None  # the file the user knows
-        raise
+        if error.filename != str(temporary):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the file that was asked for
     finally:
         temporary.unlink(missing_ok=True)
 
