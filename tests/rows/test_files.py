@@ -85,6 +85,19 @@ def test_of_many_columns_fewer_rows_are_held_at_a_time(tmp_path: Path) -> None:
     np.testing.assert_array_equal(all_rows(rows), X)
 
 
+def test_a_feather_file_is_not_kept_while_it_is_read(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40 * BLOCK_ROWS, 4))
+    path = tmp_path / "rows.feather"
+    pa.feather.write_feather(table(X), str(path), chunksize=BLOCK_ROWS)
+    rows = scan(path, ["d", "a"])
+    before, held = pa.total_allocated_bytes(), []
+    for first, (block, _) in enumerate(rows.blocks()):
+        np.testing.assert_array_equal(block, X[first * BLOCK_ROWS :][:BLOCK_ROWS, [3, 0]])
+        held.append(pa.total_allocated_bytes() - before)
+    assert len(held) == 40
+    assert max(held) < 0.25 * X.nbytes
+
+
 def test_columns_by_name_in_the_order_asked_for(small: np.ndarray, tmp_path: Path) -> None:
     rows = scan(parquet(tmp_path / "a.parquet", small, note=["text"] * 50), ["c", "a"])
     assert rows.feature_names == ["c", "a"]

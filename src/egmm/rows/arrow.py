@@ -70,6 +70,7 @@ class ArrowRows(FileRows):
         pa = import_optional("pyarrow", "Files", "arrow")
         table = open_table(files, header)
         self._dataset, self._layout = table.dataset, table.layout
+        self._is_feather = FORMATS[files[0].suffix.lower()] == "feather"
         schema = self._dataset.schema
         names, self._columns = _choose(files[0], table, columns, weight)
         self._weight = None if weight is None else self._columns[-1]
@@ -141,21 +142,8 @@ class ArrowRows(FileRows):
 
     def _batches(self) -> Iterator[Piece]:
         pa = import_optional("pyarrow", "Files", "arrow")
-        is_one = all(stored == self._stored[0] for stored in self._stored)
-        # Files that write the columns' names otherwise, with blanks around them, are read one after another.
-        parts = [self._dataset] if is_one else self._fragments
-        scanners = (
-            part.scanner(
-                columns=stored,
-                batch_size=max(1, min(BATCH_ROWS, BATCH_NUMBERS // len(stored))),
-                batch_readahead=BATCHES_AHEAD,
-                fragment_readahead=FILES_AHEAD,
-                use_threads=True,
-            )
-            for part, stored in zip(parts, self._stored, strict=False)
-        )
         first = 0
-        for batch in chain.from_iterable(scanner.to_batches() for scanner in scanners):
+        for batch in self._record_batches():
             self._check_nulls(batch, first)
             plain = [c.cast(pa.float64()) if pa.types.is_decimal(c.type) else c for c in batch.columns]
             columns = [column.to_numpy(zero_copy_only=False) for column in plain]
@@ -164,6 +152,28 @@ class ArrowRows(FileRows):
                 self._check_weight(weight, first)
             yield Piece(columns, weight)
             first += len(batch)
+
+    def _record_batches(self) -> Iterator[Any]:
+        """Arrow's batches of all files, in order."""
+        # Files that write the columns' names otherwise, with blanks around them, are read one after another.
+        if self._is_feather or any(stored != self._stored[0] for stored in self._stored):
+            return chain.from_iterable(map(self._file_batches, range(len(self._fragments))))
+        return _scanned(self._dataset, self._stored[0])
+
+    def _file_batches(self, at: int) -> Iterator[Any]:
+        """Arrow's batches of one of the files."""
+        stored = self._stored[at]
+        if not self._is_feather:
+            yield from _scanned(self._fragments[at], stored)
+            return
+        # Arrow's scan of a Feather file keeps all that it has read of it.
+        pa = import_optional("pyarrow", "Files", "arrow")
+        ipc = import_optional("pyarrow.ipc", "Files", "arrow")
+        with pa.OSFile(str(self.files[at])) as stream:
+            fields = [self._fragments[at].physical_schema.names.index(name) for name in stored]
+            reader = ipc.open_file(stream, options=ipc.IpcReadOptions(included_fields=fields))
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number).select(stored)
 
     def _check_nulls(self, batch: Any, first: int) -> None:
         rows = {
@@ -226,9 +236,9 @@ class ArrowRows(FileRows):
         found = self._first_text(self.files, self._columns)
         if found is not None:
             return found
-        for file, fragment, stored in zip(self.files, self._fragments, self._stored, strict=True):
+        for at, file in enumerate(self.files):
             try:
-                for _ in fragment.scanner(columns=stored, batch_size=BATCH_ROWS).to_batches():
+                for _ in self._file_batches(at):
                     pass
             except (pa.ArrowException, OSError) as own:
                 return f"cannot read {file}: {own}"
@@ -302,6 +312,18 @@ def _names(schema: Any, layout: Layout | None) -> list[str]:
 
 def _stripped(name: Any) -> Any:
     return name.strip() if isinstance(name, str) else name
+
+
+def _scanned(part: Any, stored: Sequence[str]) -> Iterator[Any]:
+    """Batches of a data set or a file, a few read ahead."""
+    batches: Iterator[Any] = part.scanner(
+        columns=list(stored),
+        batch_size=max(1, min(BATCH_ROWS, BATCH_NUMBERS // len(stored))),
+        batch_readahead=BATCHES_AHEAD,
+        fragment_readahead=FILES_AHEAD,
+        use_threads=True,
+    ).to_batches()
+    return batches
 
 
 def _open_dataset(files: Sequence[Path], layout: Layout | None, numbers: Iterable[str] = ()) -> Any:
