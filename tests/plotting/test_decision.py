@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from checks import three_groups
 from egmm import BPEC
@@ -28,6 +29,16 @@ def test_every_row_is_drawn_once_and_the_peaks_are_marked(ax):
     assert [text.get_text() for text in ax.texts] == ["{1}", "{2}", "{3}"]
     assert "Bel" in ax.get_xlabel()
     assert "δ" in ax.get_ylabel()
+
+
+def test_names_of_peaks_of_like_height_do_not_cover_each_other(ax):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(800, 2)) + 4 * rng.normal(size=(8, 2)).repeat(100, axis=0)
+    plot_delta_bel(BPEC(8).fit(rows), ax)
+    ax.figure.canvas.draw()
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # the name without its leader
+    assert len(boxes) == 8
+    assert not any(boxes[i].overlaps(boxes[j]) for i in range(8) for j in range(i))
 
 
 def test_a_new_figure_without_axes():

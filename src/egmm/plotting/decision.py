@@ -4,11 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from egmm._checks import FloatArray
 from egmm.cluster.bpec import BPEC
 from egmm.plotting.style import PALETTE, axes_or_new
 
 MAX_NAMED = 12
 """Most peaks that are named: more labels would cover each other."""
+
+LINE = 12.0
+"""Points from one name to the next."""
 
 
 def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
@@ -52,15 +56,27 @@ def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
         label=f"prototypes ({len(graph.peaks)})",
         zorder=3,
     )
-    for cluster, row in enumerate(graph.peaks[:MAX_NAMED], start=1):
-        # The top row has the delta of the second, often at nearly the same belief: their names part to both sides.
-        side, align = (7, "left") if cluster == 1 else (-7, "right")
-        at = (graph.belief[row], graph.delta[row])
-        ax.annotate(f"{{{cluster}}}", at, xytext=(side, 0), textcoords="offset points", ha=align, va="center")
     ax.margins(x=0.1)
     ax.set_xlabel("Bel: belief in being a centre")
     ax.set_ylabel("δ: distance to the nearest row of larger belief")
     ax.set_ylim(bottom=0)
+    _name_peaks(ax, np.column_stack([graph.belief, graph.delta])[graph.peaks[:MAX_NAMED]])
     ax.legend(loc="upper left", fontsize="small")
     ax.grid(alpha=0.3)
     return ax
+
+
+def _name_peaks(ax: Any, peaks: FloatArray) -> None:
+    """Write the cluster beside each peak, and higher where names would cover each other."""
+    to_points = ax.get_window_extent().height / ax.figure.dpi * 72 / ax.get_ylim()[1]
+    lifts, floor = np.zeros(len(peaks)), -np.inf
+    for at in sorted(range(1, len(peaks)), key=lambda at: peaks[at, 1]):
+        height = peaks[at, 1] * to_points
+        lifts[at] = max(floor - height, 0.0)
+        floor = height + lifts[at] + LINE
+    for cluster, (at, lift) in enumerate(zip(peaks, lifts, strict=True), start=1):
+        # The top row has the delta of the second, often at nearly the same belief: their names part to both sides.
+        side, align = (7, "left") if cluster == 1 else (-10, "right")
+        leader = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3} if lift else None
+        place = {"xytext": (side, lift), "textcoords": "offset points", "ha": align, "va": "center"}
+        ax.annotate(f"{{{cluster}}}", at, arrowprops=leader, **place)
