@@ -188,6 +188,20 @@ def test_of_many_objects_the_most_ambiguous_are_drawn(rng: np.random.Generator) 
     assert ax.get_xlabel() == "60 objects of 500, most ambiguous first"
 
 
+def test_a_legend_of_many_sets_of_masses_fits_beside_the_bars() -> None:
+    focal = FocalSets.pairs(12)
+    mass = np.full((20, len(focal)), 1 / len(focal))
+    mass[:, focal.index_of({3})] += 1
+    ax = plot_masses(CredalPartition(mass / mass.sum(axis=1, keepdims=True), focal))
+    ax.figure.canvas.draw()
+    box, page = ax.get_legend().get_window_extent(), ax.figure.bbox
+    assert box.height <= page.height
+    assert box.width < page.width / 2
+    assert ax.get_window_extent().height > page.height / 2
+    assert ax.get_legend().get_title().get_text() == f"28 of {len(focal)} sets"
+    assert "{4}" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 @pytest.mark.parametrize("rows", [[7], [-1], [], [0.5]])
 def test_bars_need_rows_that_are_there(rows: list[float]) -> None:
     with pytest.raises(ValueError, match="rows must be numbers from 0 to 6, at least one"):
@@ -207,6 +221,19 @@ def test_contours_of_one_gaussian_hold_their_share_of_it() -> None:
     np.testing.assert_allclose(1 - np.exp(-np.array(distances) / 2), [0.1, 0.3, 0.5, 0.7, 0.9, 0.99], atol=0.01)
 
 
+def test_contours_hold_their_share_beside_a_cluster_narrower_than_a_cell_of_the_grid(rng: np.random.Generator) -> None:
+    means, spreads = np.array([[0.0, 0.0], [6.0, 6.0]]), (1.0, 0.02)
+    ax = plot_density([0.5, 0.5], means, np.array([sd**2 * np.eye(2) for sd in spreads]))
+    which = rng.integers(2, size=20_000)
+    rows = means[which] + np.take(spreads, which)[:, None] * rng.normal(size=(20_000, 2))
+    density = sum(
+        0.5 / (2 * np.pi * sd**2) * np.exp(-((rows - mean) ** 2).sum(axis=1) / (2 * sd**2))
+        for mean, sd in zip(means, spreads, strict=True)
+    )
+    inside = [(density >= level).mean() for level in ax.collections[0].levels[::-1]]
+    np.testing.assert_allclose(inside, [0.1, 0.3, 0.5, 0.7, 0.9, 0.99], atol=0.015)
+
+
 def test_history_title_says_whether_it_converged() -> None:
     assert plot_history([-3.0, -2.0], converged=False).get_title() == "not converged in 1 step"
     np.testing.assert_array_equal(plot_history([-3.0, -2.0]).lines[0].get_ydata(), [-3.0, -2.0])
@@ -218,6 +245,11 @@ def test_critical_difference_band_is_around_the_control() -> None:
     np.testing.assert_allclose([band[:, 0].min(), band[:, 0].max()], [1.3, 3.7])
     with pytest.raises(ValueError, match="control must be one of 'A', 'B'; got 'Z'"):
         plot_critical_difference(["A", "B"], [1.0, 2.0], 1.0, control="Z")
+
+
+def test_a_critical_difference_beyond_the_ranks_is_drawn_whole() -> None:
+    ax = plot_critical_difference(["A", "B", "C"], [1.2, 1.9, 2.9], 5.0)
+    assert ax.get_xlim()[1] > 6.0
 
 
 def test_bars_join_algorithms_that_do_not_differ() -> None:
@@ -232,6 +264,31 @@ def test_degenerate_fits_are_hollow_and_named() -> None:
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_array_equal(hollow[0].get_xydata(), [[4, -1.0]])
     assert ax.get_title() == "hollow: degenerate, not to be chosen"
+
+
+def overlapping(texts: Any) -> list[tuple[str, str]]:
+    """Pairs of texts, drawn, of which one covers a part of the other."""
+    shown = [text for text in texts if text.get_text()]
+    shown[0].figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in shown]
+    return [
+        (shown[i].get_text(), shown[j].get_text())
+        for i in range(len(boxes))
+        for j in range(i)
+        if boxes[i].overlaps(boxes[j])
+    ]
+
+
+def test_many_numbers_of_clusters_do_not_run_into_each_other() -> None:
+    ax = plot_criterion(range(2, 31), {"EEE": np.linspace(-1000, -10, 29)})
+    assert overlapping(ax.get_xticklabels()) == []
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["given axes", "new figure"])
+def test_long_numbers_of_a_grid_stay_in_their_cells(given: bool) -> None:
+    values = {model: np.linspace(-98765432.1, -12345678.9, 9) for model in ("EEE", "VVV")}
+    ax = plot_model_grid(range(1, 10), values, ax=plt.subplots()[1] if given else None)
+    assert overlapping(ax.texts) == []
 
 
 def test_grid_frames_the_best_and_writes_every_value() -> None:
@@ -267,10 +324,27 @@ def test_pairs_have_a_panel_per_pair_of_features(rng: np.random.Generator) -> No
         plot_pairs(rows, CredalPartition.from_labels(labels), features=[8])
 
 
+def test_long_names_of_features_do_not_cover_each_other(rng: np.random.Generator) -> None:
+    names = [f"{which} measurement with a name far wider than its $panel$" for which in ("first", "second", "third")]
+    labels = np.arange(30) % 3
+    axes = plot_pairs(rng.normal(size=(30, 3)), CredalPartition.from_labels(labels), feature_names=names)
+    assert overlapping([ax.xaxis.label for ax in axes[-1]]) == []
+    assert overlapping([ax.yaxis.label for ax in axes[:, 0]]) == []
+    assert axes[-1, 0].get_xlabel().replace("\n", " ").startswith("first measurement with a name far")
+
+
 def test_calibration_of_certain_and_right_clusters_is_perfect() -> None:
     ax = plot_calibration(CredalPartition.from_labels([0, 1, 1, 0]), ["b", "a", "a", "b"])
     dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
     assert dots == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def lightness_and_hue(colours: Any) -> Any:
+    """CIELAB coordinates of sRGB colours, in which equal distances look about equal."""
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(np.maximum(linear @ to_xyz.T / [0.9505, 1.0, 1.089], 1e-4)).T
+    return np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_colours_of_many_clusters_differ() -> None:
@@ -278,6 +352,12 @@ def test_colours_of_many_clusters_differ() -> None:
     assert len({tuple(colour) for colour in colours.round(3)}) == 20
     assert colours.min() >= 0
     assert colours.max() <= 1
+
+
+def test_colours_of_sixteen_clusters_are_told_apart() -> None:
+    at = lightness_and_hue(cluster_colours(16))
+    distances = np.linalg.norm(at[:, None] - at, axis=2)[np.triu_indices(16, 1)]
+    assert distances.min() > 20  # two colours of a legend below about 10 are taken for one another
 
 
 def test_a_set_has_the_mean_colour_of_its_clusters_and_its_own_marker() -> None:

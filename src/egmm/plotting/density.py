@@ -14,6 +14,9 @@ PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 
 GRID = 160
 
+N_RADII, N_ANGLES = 100, 16
+"""Points of each component that the contours' heights are read off."""
+
 
 def plot_density(
     weights: Any,
@@ -63,7 +66,7 @@ def plot_density(
     low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)
     x, y = (np.linspace(low[k], high[k], GRID) for k in (0, 1))
     density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
-    levels = _levels(density, PROBABILITIES)
+    levels = _levels(share, points, spreads, PROBABILITIES)
     ax.contour(x, y, density, levels=levels, cmap="viridis", linewidths=1.1, zorder=2.5)
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
     return ax
@@ -115,9 +118,18 @@ def _mixture_density(at: FloatArray, share: FloatArray, means: FloatArray, covar
     return density
 
 
-def _levels(density: FloatArray, probabilities: Sequence[float]) -> FloatArray:
-    """Heights whose super-level sets hold the given shares of the mass on the grid, ascending and distinct."""
-    heights = np.sort(density, axis=None)[::-1]
-    inside = np.cumsum(heights) / heights.sum()
-    at = np.minimum(np.searchsorted(inside, probabilities), len(heights) - 1)
-    return np.unique(heights[at])
+def _levels(
+    share: FloatArray, means: FloatArray, covariances: FloatArray, probabilities: Sequence[float]
+) -> FloatArray:
+    """Heights whose super-level sets hold the given shares of the rows, ascending and distinct."""
+    # Read off points of equal probability in each component: a grid would miss a cluster much narrower than its cells.
+    radii = np.sqrt(-2.0 * np.log1p(-(np.arange(N_RADII) + 0.5) / N_RADII))
+    angles = 2.0 * np.pi * np.arange(N_ANGLES) / N_ANGLES
+    ring = np.stack([np.outer(radii, np.cos(angles)), np.outer(radii, np.sin(angles))], axis=-1).reshape(-1, 2)
+    present = share > 1e-6 * share.sum()
+    points = means[present, None] + ring @ np.linalg.cholesky(covariances[present]).transpose(0, 2, 1)
+    heights = _mixture_density(points, share[present], means[present], covariances[present]).ravel()
+    order = np.argsort(-heights)
+    inside = np.cumsum(np.repeat(share[present], len(ring))[order])
+    at = np.minimum(np.searchsorted(inside / inside[-1], probabilities), len(order) - 1)
+    return np.unique(heights[order][at])

@@ -18,6 +18,12 @@ MOST_NAMED = 30
 VISIBLE_MASS = 0.005
 """A set that never has more mass than this among the objects drawn is left out of the legend."""
 
+MOST_LEGEND = 28
+"""Sets named in the legend: those with the most mass among the objects drawn."""
+
+LEGEND_ROWS = 14
+"""Sets named in one column of the legend: more would be taller than the plot."""
+
 HATCHES = {0: None, 1: None, 2: "//"}
 """Hatching by the size of a set; larger ones are crossed."""
 
@@ -42,7 +48,7 @@ def plot_masses(
     names : sequence of str, default=None
         Names of the objects drawn; None means their numbers, counted from one as in the paper.
     legend : bool, default=True
-        Whether to list the sets.
+        Whether to list the sets, the 28 heaviest if there are more.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -65,6 +71,8 @@ def plot_masses(
     if names is not None and len(names) != len(chosen):
         raise ValueError(f"names must have {len(chosen)} entries, one per object drawn; got {len(names)}.")
     positions, base, is_crowded = np.arange(len(chosen)), np.zeros(len(chosen)), len(chosen) > MOST_NAMED
+    visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
+    named = visible[np.argsort(-mass[:, visible].sum(axis=0), kind="stable")[:MOST_LEGEND]]
     for j in np.lexsort((focal.masks, focal.cardinalities)):
         ax.bar(
             positions,
@@ -75,7 +83,7 @@ def plot_masses(
             edgecolor="white",
             linewidth=0.0 if is_crowded else 0.5,
             hatch=None if is_crowded else HATCHES.get(int(focal.cardinalities[j]), "xx"),
-            label=focal.labels[j] if mass[:, j].max(initial=0.0) > VISIBLE_MASS else "_",
+            label=focal.labels[j] if j in named else "_",
         )
         base += mass[:, j]
     labels = [str(row + 1) for row in chosen] if names is None else [plain(str(name), 16) for name in names]
@@ -90,7 +98,14 @@ def plot_masses(
         xlim=(-0.6, len(chosen) - 0.4),
     )
     if legend:
-        ax.legend(title="set", loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize="small")
+        ax.legend(
+            title="set" if len(named) == len(visible) else f"{len(named)} of {len(visible)} sets",
+            ncols=-(-len(named) // LEGEND_ROWS),
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+            frameon=False,
+            fontsize="small",
+        )
     return ax
 
 

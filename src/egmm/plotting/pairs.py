@@ -13,6 +13,9 @@ from egmm.plotting.style import cluster_colours, feature_labels, pyplot
 MOST_FEATURES = 6
 """Features drawn unless others are asked for: 36 panels fill a page."""
 
+NAME_WIDTH = 20
+"""Letters of a name in one line: as many as a panel is wide."""
+
 
 def plot_pairs(
     X: Any,
@@ -58,7 +61,7 @@ def plot_pairs(
     rows = check_finite_matrix("X", X, (None, None))
     check_same_length("X", rows, "partition", partition)
     n_features = rows.shape[1]
-    names = feature_labels(n_features, feature_names)
+    names = feature_labels(n_features, feature_names, NAME_WIDTH)
     shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)
     shown = [check_integer("features", at, 0, n_features - 1) for at in shown]
     side = 2.1 * len(shown) + 0.8

@@ -66,7 +66,8 @@ def plot_critical_difference(
         ax.plot([low - 0.05, high + 0.05], [-0.3 - 0.28 * height] * 2, color=PALETTE[1], linewidth=4)
     ax.plot([1, 1 + difference], [1.0, 1.0], color="black", linewidth=1.5, marker="|", markersize=7)
     ax.text(1 + difference / 2, 1.12, f"critical difference {difference:.2f}", ha="center", va="bottom", fontsize=9)
-    ax.set(xlim=(1 - margin, len(ranks) + margin), ylim=(-room - 0.5 * half - 0.1, 1.7))
+    right = max(len(ranks) + margin, 1 + difference + margin / 4)
+    ax.set(xlim=(1 - margin, right), ylim=(-room - 0.5 * half - 0.1, 1.7))
     ax.axis("off")
     return ax
 

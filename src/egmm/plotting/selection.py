@@ -8,6 +8,12 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.plotting.style import MARKERS, PALETTE, axes_or_new
 
+MOST_TICKS = 20
+"""Numbers of clusters written below a curve."""
+
+LETTER = 0.64
+"""Width of a digit, by the height of the text."""
+
 
 def plot_criterion(
     n_clusters: Sequence[int],
@@ -61,7 +67,8 @@ def plot_criterion(
         if best is not None and best[1] == model:
             at = list(n_clusters).index(best[0])
             ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor="black")
-    ax.set_xticks(list(n_clusters))
+    # Of many numbers every few are written: they would run into each other.
+    ax.set_xticks(list(n_clusters)[:: -(-len(n_clusters) // MOST_TICKS)])
     ax.set_xlabel("number of clusters")
     ax.set_ylabel(f"{name} ({'higher' if higher_is_better else 'lower'} is better)")
     finite = np.concatenate([np.asarray(line, dtype=float) for line in values.values()])
@@ -112,8 +119,13 @@ def plot_model_grid(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['EEE', 'EII']
     """
-    ax = axes_or_new(ax)
     grid = np.array([list(line) for line in values.values()], dtype=float)
+    texts = [[f"{value:.1f}" if np.isfinite(value) else "failed" for value in line] for line in grid]
+    longest = max(len(text) for line in texts for text in line)
+    width = 1.6 + max(0.6, 0.09 * longest) * grid.shape[1]
+    ax = axes_or_new(ax, (max(width, 4.0), 1.4 + 0.4 * grid.shape[0]))
+    cell = ax.get_window_extent().width / ax.figure.dpi * 72 / grid.shape[1]
+    height = min(8.5, cell / (LETTER * (longest + 0.5)))
     goodness = grid if higher_is_better else -grid
     # Colours follow the order, not the size: one poor model would else leave all others alike.
     order = np.full(grid.shape, np.nan)
@@ -122,13 +134,11 @@ def plot_model_grid(
     ranked = known & ~hatched
     order[ranked] = np.argsort(np.argsort(goodness[ranked])) / max(1, ranked.sum() - 1)
     ax.imshow(order, cmap="Blues", vmin=-0.15, vmax=1.25, aspect="auto")
-    for (i, j), value in np.ndenumerate(grid):
-        text, colour = (
-            (f"{value:.1f}", "white" if order[i, j] > 0.75 else "black") if known[i, j] else ("failed", "grey")
-        )
+    for i, j in np.ndindex(grid.shape):
+        colour = "grey" if not known[i, j] else "white" if order[i, j] > 0.75 else "black"
         if hatched[i, j]:
             ax.fill(*_corners(i, j, 0.5), facecolor="none", edgecolor="#c8c8c8", hatch="///", linewidth=0)
-        ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+        ax.text(j, i, texts[i][j], ha="center", va="center", color=colour, fontsize=height)
     ax.set_xticks(range(len(n_clusters)), [str(count) for count in n_clusters])
     ax.set_yticks(range(len(values)), list(values))
     if best is not None:

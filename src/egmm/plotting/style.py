@@ -1,6 +1,7 @@
 """Colours, markers and axes shared by the plots."""
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from egmm.belief.focal import FocalSets
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 """Okabe and Ito's colours: told apart by colour-blind readers too."""
 
+MORE_COLOURS = ("#4444FF", "#AACC77", "#DD0044", "#8877FF", "#EEBBBB", "#55DDEE", "#447777", "#447744")
+"""For the clusters past the palette: as far from it and from each other, for colour-blind readers too, as can be."""
+
 MARKERS = "osD^vP*X<>phdH"
 
 META_MARKERS = "^sDvPX<>ph*dH8"
@@ -20,9 +24,9 @@ NEUTRAL = "#8a8a8a"
 """Rows of no cluster, and what a panel does not speak of."""
 
 
-def axes_or_new(ax: Any) -> Any:
-    """Return the given Axes, or a new one; Matplotlib is loaded only here."""
-    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
+def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
+    """Return the given Axes, or a new one, of a size in inches; Matplotlib is loaded only here."""
+    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def axes_row_or_new(axes: Any, n_axes: int) -> Any:
@@ -48,12 +52,12 @@ def pyplot() -> Any:
 
 
 def cluster_colours(n_clusters: int) -> FloatArray:
-    """One colour per cluster, (n_clusters, 3) in [0, 1]; past the palette the same hues come back lighter.
+    """One colour per cluster, (n_clusters, 3) in [0, 1]; past the sixteenth the same hues come back lighter.
 
     >>> cluster_colours(3)[0].round(2).tolist()
     [0.0, 0.45, 0.7]
     """
-    base = np.array([[int(code[at : at + 2], 16) for at in (1, 3, 5)] for code in PALETTE]) / 255.0
+    base = np.array([[int(code[at : at + 2], 16) for at in (1, 3, 5)] for code in PALETTE + MORE_COLOURS]) / 255.0
     rounds = np.arange(n_clusters) // len(base)
     whiteness = 1.0 - 0.6 ** rounds[:, None]
     return np.asarray(base[np.arange(n_clusters) % len(base)] * (1.0 - whiteness) + whiteness)
@@ -93,16 +97,16 @@ def marker_area(n_rows: int) -> float:
     return float(np.clip(14_000.0 / max(n_rows, 1), 0.8, 40.0))
 
 
-def feature_labels(n_features: int, feature_names: Sequence[str] | None) -> list[str]:
-    """Names of the features, escaped for Matplotlib; x1, x2, ... where there are none."""
+def feature_labels(n_features: int, feature_names: Sequence[str] | None, width: int | None = None) -> list[str]:
+    """Names of the features, escaped for Matplotlib, in lines of a width; x1, x2, ... where there are none."""
     if feature_names is None:
         return [f"x{k + 1}" for k in range(n_features)]
     if len(feature_names) != n_features:
         raise ValueError(f"feature_names must have {n_features} entries, got {len(feature_names)}.")
-    return [plain(str(name)) for name in feature_names]
+    return [plain(str(name), width=width) for name in feature_names]
 
 
-def plain(text: str, most: int = 40) -> str:
+def plain(text: str, most: int = 40, width: int | None = None) -> str:
     """Text that Matplotlib shows as it is: no formula between dollar signs, no line of endless length."""
     short = text if len(text) <= most else text[: most - 1] + "…"
-    return short.replace("$", r"\$")
+    return (short if width is None else fill(short, width)).replace("$", r"\$")
