@@ -53,3 +53,9 @@ def test_a_missing_mask_is_named(call: Any, picture: Path) -> None:
     result = call("segment", picture, "--mask", "none.png")
     assert result.returncode == 1
     assert "none.png does not exist" in result.stderr
+
+
+def test_a_directory_is_no_image(call: Any, tmp_path: Path) -> None:
+    result = call("segment", tmp_path)
+    assert result.returncode == 1
+    assert "is a directory, but a file is needed" in " ".join(result.stderr.split())

@@ -201,6 +201,12 @@ def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedIm
         ((t1, t2, "ab"), {}, TypeError, "refining must be a list with an entry for each source, got 'ab'"),
         ((t1, t2, [PAPER[0], NUMBERS[1]]), {}, TypeError, r"by name for all .* or by number for all .*not both"),
         ((t1, t2, [[set(), {0}], [{0}, {0}]]), {}, ValueError, "leaves a cluster without anything to stand for"),
+        (
+            (t1.named("CSF", "tissue"), t2, [{"tissue": ["a", "b"], "CFS": ["c"]}, {"x": ["a"], "y": ["b", "c"]}]),
+            {},
+            ValueError,
+            r"refining of source 0 names 'CFS', which is none of its clusters \(CSF, tissue\)",
+        ),
         ((t1, t2, PAPER), {"names": ("CSF", "normal")}, ValueError, "refining names 'pathology', which is not in"),
         ((t1, t2, NUMBERS), {"discounts": [0.1]}, ValueError, "discounts must be one number or 2, one per source"),
         ((t1, t2, NUMBERS), {"discounts": np.array([0.1, 2])}, ValueError, r"discounts must be .* \[0, 1\], got 2"),

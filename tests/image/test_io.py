@@ -34,6 +34,34 @@ def save_nifti(path: Path, data: np.ndarray, affine: np.ndarray = AFFINE) -> Pat
     return path
 
 
+@pytest.mark.parametrize("n_slices", [3, 4])
+def test_files_of_few_slices_are_volumes_not_colours(tmp_path: Path, volume: np.ndarray, n_slices: int) -> None:
+    few = volume[:, :, :n_slices]
+    path = save_nifti(tmp_path / "t1.nii", few)
+    mask = np.ones(few.shape, dtype=np.uint8)
+    mask[0] = 0
+    for given in (mask, save_nifti(tmp_path / "mask.nii", mask)):
+        assert segment(path, given, 2).n_voxels == mask.sum()
+    pages = [Pillow.fromarray(page) for page in np.moveaxis(few, 2, 0)]
+    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
+    np.testing.assert_array_equal(read_image(tmp_path / "stack.tif").data, few)
+
+
+def test_double_precision_of_a_file_is_kept(tmp_path: Path) -> None:
+    levels = 1e9 + np.arange(8.0).reshape(2, 2, 2)  # single precision has steps of 64 there
+    np.testing.assert_array_equal(read_image(save_nifti(tmp_path / "fine.nii", levels)).data, levels)
+
+
+def test_slices_are_drawn_in_the_shape_of_their_voxels(tmp_path: Path, volume: np.ndarray) -> None:
+    result = segment(save_nifti(tmp_path / "t1.nii", volume), n_clusters=2)  # voxels of 2 x 2 x 3 mm
+    assert [result.plot(axis=axis)[0].get_aspect() for axis in range(3)] == pytest.approx([2 / 3, 2 / 3, 1.0])
+
+
+def test_formulas_in_names_of_clusters_stay_text(two_areas: np.ndarray) -> None:
+    title = segment(two_areas, n_clusters=2, names=("$dark$", "bright")).plot()[0].get_title()
+    assert title.startswith(r"\$dark\$")
+
+
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".bmp"])
 def test_pictures_are_read_as_they_were_written(tmp_path: Path, two_areas: np.ndarray, suffix: str) -> None:
     Pillow.fromarray(two_areas).save(tmp_path / f"t1{suffix}")
@@ -153,6 +181,7 @@ def test_shapes_and_affines_that_differ_are_named(tmp_path: Path, volume: np.nda
         (np.zeros((2, 2, 2, 2)), None, ValueError, r"2 or a volume of 3 dimensions, got shape \(2, 2, 2, 2\)"),
         (np.zeros(5), None, ValueError, r"got shape \(5,\)"),
         (np.zeros((0, 3)), None, ValueError, r"image is empty: its shape is \(0, 3\)"),
+        (Image(np.zeros(5), "line"), None, ValueError, r"line must be an image of 2 .* got shape \(5,\)"),
         (np.array([["a"]]), None, TypeError, "image must hold numbers, got an array of dtype <U1"),
         ([], None, ValueError, "give at least one modality"),
         (np.eye(4) > 0, None, ValueError, "n_clusters=3, but the voxels of the mask have only 2 distinct values"),
@@ -197,6 +226,12 @@ def test_damaged_and_unknown_files_are_named(tmp_path: Path, volume: np.ndarray)
     (tmp_path / "scan.dcm").write_text("")
     with pytest.raises(ValueError, match=r"scan.dcm is of no known kind; expected one of .png"):
         read_image(tmp_path / "scan.dcm")
+    with pytest.raises(IsADirectoryError, match=r"is a directory, but a file is needed"):
+        read_image(tmp_path)
+    pages = [Pillow.new("L", (8, 8)), Pillow.new("L", (9, 8))]
+    pages[0].save(tmp_path / "uneven.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(ValueError, match=r"uneven.tif has 2 pages of different shapes \(\(8, 8\), \(8, 9\)\)"):
+        read_image(tmp_path / "uneven.tif")
     with pytest.raises(FileNotFoundError, match=r"gone.png does not exist"):
         read_image(tmp_path / "gone.png")
 

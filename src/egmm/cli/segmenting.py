@@ -7,9 +7,10 @@ import numpy as np
 
 from egmm.cli import figures
 from egmm.cli.output import check_free, writing_directory
-from egmm.cli.screen import CommandError, as_json, say, show_table, spaced
+from egmm.cli.screen import as_json, say, show_table, spaced
 from egmm.image import SegmentedImage, make_brain_phantom
 from egmm.image import segment as segment_image
+from egmm.image.io import check_file
 from egmm.reproduce.experiments import segment_brain
 
 
@@ -27,8 +28,7 @@ def segment(
 ) -> None:
     """Segment an image, or several modalities of one grid, and write the maps."""
     for path in [*images, *([] if mask is None else [mask])]:
-        if not path.is_file():
-            raise CommandError(f"{path} does not exist.")
+        check_file(path)
     target = out or Path(f"egmm-{images[0].name.split('.')[0]}")
     check_free(target, force=force)
     found = segment_image(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egmm._checks import check_choice, check_integer, import_optional
-from egmm.image.io import VOLUME_SUFFIXES, Image, read_image
+from egmm.image.io import VOLUME_SUFFIXES, Image, check_file, read_image
 
 SHAPE = (181, 217, 181)
 """Sides of BrainWeb's 1 mm volumes along x, y and z."""
@@ -68,8 +68,7 @@ def load_brainweb(
 
 
 def _read_bytes(file: Path) -> bytes:
-    if not file.is_file():
-        raise FileNotFoundError(f"{file} does not exist.")
+    check_file(file)
     if not file.name.endswith(".gz"):
         return file.read_bytes()
     try:

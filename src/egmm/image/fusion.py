@@ -200,13 +200,25 @@ def _mappings(
     frame = list(names) if names is not None else _frame_names(refining)
     numbers = {name: number for number, name in enumerate(frame)}
     listed = []
-    for part, entry in zip(parts, refining, strict=True):
+    for number, (part, entry) in enumerate(zip(parts, refining, strict=True)):
+        _check_keys(number, list(entry), part.names)
         ordered = [entry[name] for name in part.names] if set(entry) == set(part.names) else list(entry.values())
         unknown = [name for group in ordered for name in group if name not in numbers]
         if unknown:
             raise ValueError(f"refining names {unknown[0]!r}, which is not in the common frame {frame}.")
         listed.append([{numbers[name] for name in group} for group in ordered])
     return _by_number(parts, listed, frame), frame
+
+
+def _check_keys(number: int, keys: list[str], names: Sequence[str]) -> None:
+    """Refuse keys of which some are names of the source's clusters and some are not: they would go by their order."""
+    known = [key for key in keys if key in names]
+    if known and len(known) < len(keys):
+        wrong = next(key for key in keys if key not in names)
+        raise ValueError(
+            f"refining of source {number} names {wrong!r}, which is none of its clusters ({', '.join(names)}); use "
+            "their names for all, or for none."
+        )
 
 
 def _is_by_name(refining: Any, n_sources: int) -> bool:

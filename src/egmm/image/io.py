@@ -66,16 +66,10 @@ def read_image(source: Source, name: str | None = None) -> Image:
     >>> read_image([[0, 1], [2, 3]], "T1").data.shape
     (2, 2)
     """
-    if isinstance(source, str | PathLike):
-        path = Path(source)
-        return _checked(_read_file(path), name or path.name)
-    if isinstance(source, Image):
-        return source if name is None else Image(source.data, name, source.affine, source.header)
-    if hasattr(source, "dataobj") and hasattr(source, "affine"):
-        return _checked(_from_nibabel(source, name or "image"), name or "image")
-    if hasattr(source, "getbands"):
-        return _checked(Image(_from_pillow(source, name or "image"), ""), name or "image")
-    return _checked(Image(np.asarray(source), ""), name or "image")
+    image = _read(source, name)
+    if not isinstance(source, str | PathLike | Image) and image.affine is None:
+        _check_grey(image)
+    return image
 
 
 def read_images(images: Any) -> list[Image]:
@@ -97,7 +91,7 @@ def read_mask(mask: Any, like: Image) -> BoolArray:
     """Read a mask on the grid of an image; None takes every voxel."""
     if mask is None:
         return np.ones(like.data.shape, dtype=bool)
-    image = read_image(mask, None if isinstance(mask, str | PathLike) else "mask")
+    image = _read(mask, None if isinstance(mask, str | PathLike) else "mask")
     check_same_grid(like, image)
     if image.data.dtype.kind == "f" and np.isnan(image.data).any():
         raise ValueError(f"{image.name} holds NaN: a mask must say yes (not zero) or no (zero) of every voxel.")
@@ -165,10 +159,30 @@ def write_picture(path: str | PathLike[str], data: NDArray[np.uint8]) -> None:
         pillow.fromarray(np.ascontiguousarray(data)).save(stream, format=formats[target.suffix.lower()])
 
 
-def _read_file(path: Path) -> Image:
-    name = path.name.lower()
+def _read(source: Source, name: str | None) -> Image:
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        return _checked(_read_file(path), name or path.name)
+    if isinstance(source, Image):
+        return _checked(source, source.name if name is None else name)
+    if hasattr(source, "dataobj") and hasattr(source, "affine"):
+        return _checked(_from_nibabel(source, name or "image"), name or "image")
+    if hasattr(source, "getbands"):
+        return _checked(Image(_from_pillow(source, name or "image"), ""), name or "image")
+    return _checked(Image(np.asarray(source), ""), name or "image")
+
+
+def check_file(path: Path) -> None:
+    """Say of a path that is no file what it is."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory, but a file is needed.")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist.")
+
+
+def _read_file(path: Path) -> Image:
+    name = path.name.lower()
+    check_file(path)
     if name.endswith(VOLUME_SUFFIXES):
         return _read_volume(path)
     if name.endswith(PICTURE_SUFFIXES):
@@ -189,7 +203,7 @@ def _read_volume(path: Path) -> Image:
 
 def _from_nibabel(volume: Any, name: str) -> Image:
     data = np.asanyarray(volume.dataobj)
-    if data.dtype == np.float64:
+    if data.dtype == np.float64 and volume.get_data_dtype() != np.float64:
         # Scaled integers come as doubles; single precision holds them and halves the memory.
         data = data.astype(np.float32)
     while data.ndim > 3 and data.shape[-1] == 1:
@@ -210,6 +224,9 @@ def _read_picture(path: Path) -> NDArray[Any]:
             for page in range(pages):
                 picture.seek(page)
                 stack.append(_from_pillow(picture, path.name))
+            if len({page.shape for page in stack}) > 1:
+                shapes = ", ".join(str(shape) for shape in sorted({page.shape for page in stack}))
+                raise ValueError(f"{path.name} has {pages} pages of different shapes ({shapes}): they make no volume.")
             return np.stack(stack, axis=-1)
     except (OSError, SyntaxError, EOFError, pillow.DecompressionBombWarning) as error:
         raise ValueError(f"{path.name} cannot be read as a picture, it may be damaged: {error}") from error
@@ -228,12 +245,6 @@ def _checked(image: Image, name: str) -> Image:
     data = image.data
     if data.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got an array of dtype {data.dtype}.")
-    if data.ndim >= 3 and data.shape[-1] in COLOUR_CHANNELS and data.dtype == np.uint8:
-        raise ValueError(
-            f"{name} has shape {data.shape} of 8-bit numbers: it looks like a colour image, but grey levels are "
-            f"needed; average its channels or pass them as a list of images (a volume of {data.shape[-1]} slices: "
-            "convert it to float first)."
-        )
     if data.ndim not in {2, 3}:
         raise ValueError(
             f"{name} must be an image of 2 or a volume of 3 dimensions, got shape {data.shape}; pass the volumes of a "
@@ -242,6 +253,17 @@ def _checked(image: Image, name: str) -> Image:
     if data.size == 0:
         raise ValueError(f"{name} is empty: its shape is {data.shape}.")
     return Image(data, name, image.affine, image.header)
+
+
+def _check_grey(image: Image) -> None:
+    """Refuse an array that looks like a colour image; files tell their slices from their channels."""
+    data = image.data
+    if data.ndim == 3 and data.shape[-1] in COLOUR_CHANNELS and data.dtype == np.uint8:
+        raise ValueError(
+            f"{image.name} has shape {data.shape} of 8-bit numbers: it looks like a colour image, but grey levels are "
+            f"needed; average its channels or pass them as a list of images (a volume of {data.shape[-1]} slices: "
+            "convert it to float first)."
+        )
 
 
 def _default_name(source: Any, number: int) -> str | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
 from egmm.belief import CredalPartition, FocalSets
 from egmm.image.io import Image, write_picture, write_volume
-from egmm.image.spatial import Neighbourhood, combine_neighbours
+from egmm.image.spatial import Neighbourhood, combine_neighbours, voxel_sides
 from egmm.plotting.image import plot_approximations, rough_colours
 
 TIE = 1e-9
@@ -221,8 +221,15 @@ class SegmentedImage:
         clusters = range(self.n_clusters) if cluster is None else [cluster]
         parts = [tuple(cut(part) for part in self._rough(k)) for k in clusters]
         titles = [f"{self.names[k]}" for k in clusters]
+        across = voxel_sides(self.affine, self.mask.ndim)
+        rows, columns = across if self.mask.ndim == 2 else np.delete(across, axis)
         return plot_approximations(
-            parts[0][0], [part[1] for part in parts], [part[2] for part in parts], titles=titles, axes=axes
+            parts[0][0],
+            [part[1] for part in parts],
+            [part[2] for part in parts],
+            titles=titles,
+            aspect=rows / columns,
+            axes=axes,
         )
 
     # New segmentations ------------------------------------------------------------------------------------

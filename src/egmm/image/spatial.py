@@ -94,7 +94,7 @@ def neighbourhood_of(spatial: Any) -> Neighbourhood:
 def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Iterator[Bond]:
     """Yield every offset once, with the weights of the pairs of voxels it joins (zero outside the mask)."""
     channels = [_scaled(image, mask) for image in images]
-    sides = _voxel_sides(images[0].affine, mask.ndim)
+    sides = voxel_sides(images[0].affine, mask.ndim)
     for offset in itertools.product(*(range(-reach, reach + 1) for reach in _reaches(how, mask.shape))):
         if offset <= (0,) * mask.ndim:
             continue
@@ -302,7 +302,7 @@ def _views(offset: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[slice
     return here, there
 
 
-def _voxel_sides(affine: FloatArray | None, n_axes: int) -> FloatArray:
+def voxel_sides(affine: FloatArray | None, n_axes: int) -> FloatArray:
     """Lengths of a voxel's sides, the shortest being 1."""
     if affine is None:
         return np.ones(n_axes)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egmm._checks import BoolArray, FloatArray, import_optional
+from egmm.plotting.style import plain
 
 LOWER = (0.85, 0.1, 0.1)
 UPPER = (0.15, 0.35, 0.95)
@@ -50,6 +51,7 @@ def plot_approximations(
     upper: Sequence[BoolArray],
     *,
     titles: Sequence[str] | None = None,
+    aspect: float = 1.0,
     axes: Any = None,
 ) -> Any:
     r"""Draw, per cluster, the lower approximation in red and the rest of the upper one in blue over a grey image.
@@ -62,6 +64,8 @@ def plot_approximations(
         Voxels surely and possibly in each cluster.
     titles : sequence of str, default=None
         One per cluster.
+    aspect : float, default=1.0
+        Height of a pixel by its width.
     axes : matplotlib Axes or sequence of Axes, default=None
         Where to draw, one for each cluster; None makes a new figure.
 
@@ -78,14 +82,14 @@ def plot_approximations(
     """
     if axes is None:
         plt = import_optional("matplotlib.pyplot", "Plots", "plot")
-        size = (2.6 * len(lower), 2.6 * grey.shape[0] / grey.shape[1] + 0.9)
+        size = (2.6 * len(lower), 2.6 * aspect * grey.shape[0] / grey.shape[1] + 0.9)
         axes = plt.subplots(1, len(lower), figsize=size, squeeze=False, layout="constrained")[1]
     axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(axes) != len(lower):
         raise ValueError(f"axes must be {len(lower)}, one for each cluster, got {len(axes)}.")
     for number, (ax, sure, possible) in enumerate(zip(axes, lower, upper, strict=True)):
-        ax.imshow(rough_colours(grey, sure, possible), interpolation="nearest")
-        title = titles[number] if titles is not None else f"cluster {number + 1}"
+        ax.imshow(rough_colours(grey, sure, possible), interpolation="nearest", aspect=aspect)
+        title = plain(titles[number], 30) if titles is not None else f"cluster {number + 1}"
         counts = f"{int(sure.sum())} sure, {int((possible & ~sure).sum())} ambiguous"
         ax.set_title(f"{title}\n{counts}", fontsize="small")
         ax.set_axis_off()
