@@ -180,6 +180,36 @@ def test_tables_sort_both_ways(page_of: Any, report: Path, table: str) -> None:
     assert len(set(numbers())) > 2
 
 
+def test_numbers_far_from_zero_are_told_apart(page_of: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1.7e9 + rng.normal(0, 40, 60), 2020 + rng.normal(0, 0.4, 60)]) + [[0, 0], [400, 3]] * 30
+    model = EGMM(2, random_state=0).fit(X)
+    model.log_likelihood_history_ = np.array([-14_523_456.7, -14_523_401.2, -14_523_400.9])  # as of a million rows
+    page = page_of(write_report(tmp_path / "far.html", model, X))
+    cells = page.locator("#means-table tbody td").all_inner_texts()
+    np.testing.assert_allclose(np.array(cells, dtype=float).reshape(2, 3)[:, 1:] - model.means_, 0, atol=0.5)
+    ticks = page.locator("#history-chart text").all_text_contents()
+    heights = [text for text in ticks if text.startswith("-14")]
+    assert len(heights) == len(set(heights)) > 2
+    page.locator("#scatter").focus()
+    page.keyboard.press("ArrowRight")
+    facts = page.locator("#object dd").all_inner_texts()
+    np.testing.assert_allclose(np.array(facts, dtype=float) - X[0], 0, atol=0.5)
+
+
+@pytest.mark.parametrize("width", [360, 375])
+def test_lines_of_tables_are_alike_and_nothing_leaves_its_panel_on_a_phone(
+    page_of: Any, report: Path, width: int
+) -> None:
+    page = page_of(report, width=width)
+    heights = page.evaluate("[...document.querySelectorAll('#sets-table tbody tr')].map((line) => line.clientHeight)")
+    assert max(heights) - min(heights) <= 2
+    assert (
+        page.evaluate("[...document.querySelectorAll('p, pre')].filter((p) => p.scrollWidth > p.clientWidth).length")
+        == 0
+    )
+
+
 def test_the_outlier_is_listed(page_of: Any, report: Path) -> None:
     page = page_of(report)
     lines = page.locator("#objects-table tbody tr", has_text="yes").all_inner_texts()

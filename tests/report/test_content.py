@@ -27,6 +27,11 @@ def decode(text: str, kind: str) -> Any:
     return np.frombuffer(base64.b64decode(text), dtype=kind)
 
 
+def values_of(data: dict[str, Any], n_features: int) -> Any:
+    """Rows as the page shows them: offsets from the centre, and the centre."""
+    return decode(data["values"], "<f4").reshape(n_features, -1).T + np.array(data["centre"])
+
+
 def test_page_is_one_file_without_addresses_to_load() -> None:
     page = render_report(MODEL, X)
     assert re.findall(r'(?:src|href)="(?!data:)[^"]*"', page) == []
@@ -38,10 +43,25 @@ def test_page_is_one_file_without_addresses_to_load() -> None:
 def test_rows_and_masses_are_those_of_the_model() -> None:
     data = data_of(render_report(MODEL, X))
     np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11))
-    np.testing.assert_array_equal(decode(data["values"], "<f4").reshape(2, 11).T, X.astype(np.float32))
+    np.testing.assert_allclose(values_of(data, 2), X, atol=1e-6)
     masses = decode(data["masses"], "<u2").reshape(3, 11).T / 65535
     np.testing.assert_allclose(masses, MODEL.predict_mass(X), atol=1 / 65535)
     assert [s["rows"] for s in data["sets"]] == np.bincount(MODEL.predict_sets(X), minlength=3).tolist()
+
+
+def test_rows_far_from_the_origin_are_not_blurred(rng: np.random.Generator) -> None:
+    rows = (
+        rng.normal(size=(60, 3)) + 8.0 * (np.arange(60) % 2)[:, None] + 1.7e9
+    )  # single precision has steps of 128 there
+    model = EGMM(2, random_state=0).fit(rows)
+    data = data_of(render_report(model, rows))
+    np.testing.assert_allclose(values_of(data, 3), rows, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(np.array(data["means"]) + data["centre"], model.means_, rtol=0, atol=1e-5)
+    for axis in data["axes"]:
+        along = (rows - data["centre"]) @ axis["d"] + axis["o"]
+        if axis["name"] == "principal component 1":
+            assert abs(along.mean()) < 1e-5
+            np.testing.assert_allclose(along.var(), np.linalg.eigvalsh(np.cov(rows.T, ddof=0))[-1], rtol=1e-5)
 
 
 def test_slider_counts_are_of_all_rows() -> None:
@@ -74,8 +94,10 @@ def test_scaled_fits_are_shown_in_original_units() -> None:
     centre, scale = X.mean(axis=0), X.std(axis=0)
     model = EGMM(2, random_state=0).fit((X - centre) / scale)
     data = data_of(render_report(model, (X - centre) / scale, scaling=(centre, scale)))
-    np.testing.assert_allclose(decode(data["values"], "<f4").reshape(2, 11).T, X, atol=1e-6)
-    np.testing.assert_allclose(data["means"], model.means_ * scale + centre, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(values_of(data, 2), X, atol=1e-6)
+    np.testing.assert_allclose(
+        np.array(data["means"]) + data["centre"], model.means_ * scale + centre, rtol=1e-6, atol=1e-6
+    )
     np.testing.assert_allclose(data["covariances"][0], model.covariances_ * np.outer(scale, scale), rtol=1e-6)
 
 

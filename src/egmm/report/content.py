@@ -62,22 +62,25 @@ def content(
     # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
+    # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
+    centre = shown.X.mean(axis=0)
     drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
     return {
         "columns": shown.names,
-        "axes": _axes(shown, partition),
+        "centre": centre.tolist(),
+        "axes": _axes(shown, partition, centre),
         "nRows": len(partition),
         "rows": _encode(numbers[drawn].astype(np.uint32)),
-        "values": _encode(shown.X[drawn].T.astype(np.float32)),
+        "values": _encode((shown.X[drawn] - centre).T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
         "outliers": _encode(outliers[drawn].astype(np.uint8)),
         "sets": _sets(model, partition),
         "colours": [_hex(colour) for colour in cluster_colours(partition.n_clusters)],
-        "means": _rounded(shown.means),
+        "means": _rounded(shown.means - centre),
         "covariances": _rounded(shown.covariances),
         "doubtfulRows": _counts_above(doubt, partition.n_clusters),
         "objects": _objects(listed, drawn, numbers, doubt, outliers, partition),
-        "history": _rounded(_thinned(model.log_likelihood_history_)),
+        "history": _rounded(_thinned(model.log_likelihood_history_), 12),
         "historySteps": _thinned(np.arange(len(model.log_likelihood_history_))).tolist(),
         "selection": None if selection is None else _selection(selection),
         "parameters": _parameters(model),
@@ -101,16 +104,16 @@ def _sample(n_rows: int, listed: IntArray, bytes_per_row: int) -> IntArray:
     return np.sort(np.concatenate([listed, chosen]))
 
 
-def _axes(shown: Shown, partition: CredalPartition) -> list[dict[str, Any]]:
-    """Features as axes, and projections where there are more than two."""
+def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[dict[str, Any]]:
+    """Features as axes, and projections where there are more than two: direction, and where the centre lies on it."""
     n_features = len(shown.names)
     identity = np.eye(n_features)
-    axes = [{"name": name, "d": identity[k].tolist(), "o": 0.0} for k, name in enumerate(shown.names)]
+    axes = [{"name": name, "d": identity[k].tolist(), "o": float(centre[k])} for k, name in enumerate(shown.names)]
     if n_features > 2:
         for kind in ("discriminant", "pca"):
             view = view_of(shown.X, partition, kind)
             for direction, label in zip(view.directions.T, view.labels, strict=True):
-                axes.append({"name": label, "d": _rounded(direction), "o": float(view.origin @ direction)})
+                axes.append({"name": label, "d": _rounded(direction), "o": float((centre - view.origin) @ direction)})
     return axes
 
 
@@ -205,10 +208,10 @@ def _thinned(values: Any, most: int = 500) -> Any:
     return series if len(series) <= most else series[np.unique(np.linspace(0, len(series) - 1, most).astype(int))]
 
 
-def _rounded(values: Any) -> Any:
-    """Seven digits, as many as single precision has: a page needs no more."""
+def _rounded(values: Any, digits: int = 7) -> Any:
+    """Some digits: seven are as many as single precision has, and a plot needs no more."""
     array = np.asarray(values, dtype=np.float64)
-    return np.array([float(f"{value:.7g}") for value in array.ravel()]).reshape(array.shape).tolist()
+    return np.array([float(f"{value:.{digits}g}") for value in array.ravel()]).reshape(array.shape).tolist()
 
 
 def _encode(array: Any) -> str:

@@ -22,11 +22,12 @@
     return node;
   }
 
-  const number = (value, digits = 4) => {
-    if (!Number.isFinite(value)) return "–";
-    const size = Math.abs(value);
-    return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(2) : String(+value.toPrecision(digits));
-  };
+  // With as many digits as numbers need that are told apart down to a step.
+  function upTo(value, step, most = Math.abs(value)) {
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    if (most < 1e11 && decimals < 6) return value.toFixed(decimals);
+    return value === 0 ? "0" : value.toExponential(Math.min(15, Math.max(0, Math.floor(Math.log10(most)) - Math.floor(Math.log10(step) + 1e-9))));
+  }
   const spaced = (count) => String(count).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 
   // Rows ------------------------------------------------------------------------------------------------------------
@@ -34,7 +35,7 @@
   const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
   const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
   const isOutlier = new Uint8Array(bytes(data.outliers));
-  const value = (column, i) => values[column * n + i];
+  const offset = (column, i) => values[column * n + i]; // from the centre of all rows
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
@@ -92,13 +93,13 @@
     if (coordinates.has(axis)) return coordinates.get(axis);
     const { d, o } = data.axes[axis], out = new Float64Array(n);
     for (let column = 0; column < D; column++) {
-      if (d[column] !== 0) for (let i = 0; i < n; i++) out[i] += d[column] * value(column, i);
+      if (d[column] !== 0) for (let i = 0; i < n; i++) out[i] += d[column] * offset(column, i);
     }
-    for (let i = 0; i < n; i++) out[i] -= o;
+    for (let i = 0; i < n; i++) out[i] += o;
     coordinates.set(axis, out);
     return out;
   }
-  const along = (axis, point) => data.axes[axis].d === null ? 0 : data.axes[axis].d.reduce((sum, part, k) => sum + part * point[k], -data.axes[axis].o);
+  const along = (axis, point) => data.axes[axis].d === null ? 0 : data.axes[axis].d.reduce((sum, part, k) => sum + part * point[k], data.axes[axis].o);
   function spread(a, b, covariance) {
     const u = data.axes[a].d, v = data.axes[b].d;
     let sum = 0;
@@ -127,30 +128,43 @@
   const toX = (v) => margin.left + ((v - state.box.x0) / (state.box.x1 - state.box.x0)) * (width - margin.left - margin.right);
   const toY = (v) => height - margin.bottom - ((v - state.box.y0) / (state.box.y1 - state.box.y0)) * (height - margin.top - margin.bottom);
 
+  const AXIS_FONT = "12px system-ui, sans-serif";
+  const ticksUp = () => ticks(state.box.y0, state.box.y1, Math.max(3, height / 80));
+
+  // Places of ticks and their texts.
   function ticks(low, high, most) {
     const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw);
-    const out = [];
-    for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) out.push(Math.abs(t) < step * 1e-9 ? 0 : t);
-    return out;
+    const first = Math.ceil(low / step) * step, out = [];
+    for (let k = 0; k <= (high - first) / step + 1e-9; k++) out.push(Math.abs(first + k * step) < step * 1e-9 ? 0 : first + k * step);
+    const largest = Math.max(...out.map(Math.abs));
+    return out.map((t) => [t, upTo(t, step, largest)]);
+  }
+
+  // As many ticks as their texts leave room for.
+  function ticksAcross() {
+    let count = Math.max(3, width / 75), marks;
+    const room = () => (width - margin.left - margin.right) / (Math.max(...marks.map(([, text]) => context.measureText(text).width)) + 14);
+    do marks = ticks(state.box.x0, state.box.x1, count); while (marks.length > room() && (count *= 0.7) > 1);
+    return marks;
   }
 
   function drawAxes() {
-    context.font = "12px system-ui, sans-serif";
+    context.font = AXIS_FONT;
     context.strokeStyle = css("--line");
     context.fillStyle = css("--soft");
     context.lineWidth = 1;
     context.textAlign = "center";
     context.textBaseline = "top";
-    for (const t of ticks(state.box.x0, state.box.x1, Math.max(3, width / 75))) {
+    for (const [t, text] of ticksAcross()) {
       line([[toX(t), margin.top], [toX(t), height - margin.bottom]]);
-      context.fillText(number(t), toX(t), height - margin.bottom + 6);
+      context.fillText(text, toX(t), height - margin.bottom + 6);
     }
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const t of ticks(state.box.y0, state.box.y1, Math.max(3, height / 80))) {
+    for (const [t, text] of ticksUp()) {
       line([[margin.left, toY(t)], [width - margin.right, toY(t)]]);
-      context.fillText(number(t), margin.left - 6, toY(t));
+      context.fillText(text, margin.left - 6, toY(t));
     }
     context.fillStyle = css("--ink");
     context.textAlign = "center";
@@ -296,6 +310,8 @@
     canvas.height = Math.round(height * ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
+    context.font = AXIS_FONT;
+    margin.left = Math.max(54, 26 + Math.max(...ticksUp().map(([, text]) => context.measureText(text).width)));
     drawAxes();
     context.save();
     context.beginPath();
@@ -321,6 +337,13 @@
     requestAnimationFrame(() => { queued = false; draw(); });
   }
 
+  // A thousandth of a column's range is told.
+  const steps = data.columns.map((_, column) => {
+    const [low, high] = extent(values.subarray(column * n, (column + 1) * n));
+    return (high - low) / 1000;
+  });
+  const shownValue = (column, away) => String(upTo(data.centre[column] + away, steps[column])).replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
+
   // One object ------------------------------------------------------------------------------------------------------
   function choose(i) {
     state.chosen = i;
@@ -328,7 +351,7 @@
     const box = $("object");
     const facts = element("dl");
     for (let column = 0; column < Math.min(D, 12); column++) {
-      facts.append(element("dt", { text: data.columns[column] }), element("dd", { text: number(value(column, i), 6) }));
+      facts.append(element("dt", { text: data.columns[column] }), element("dd", { text: shownValue(column, offset(column, i)) }));
     }
     if (D > 12) facts.append(element("dt", { text: "…" }), element("dd", { text: `${D - 12} more columns` }));
     const bars = [...Array(M).keys()].filter((j) => mass(j, i) >= 0.0005).sort((a, b) => mass(b, i) - mass(a, i)).slice(0, 10);
@@ -445,8 +468,8 @@
     const head = element("tr"), body = element("tbody");
     const fill = () => body.replaceChildren(...records.map((record) => {
       const line = element("tr", {}, ...columns.map((column) => {
-        const cell = element("td", column.text ? { class: "text" } : {});
-        cell.append(column.show ? column.show(record) : typeof column.value(record) === "number" ? number(column.value(record)) : column.value(record));
+        const cell = element("td", column.text ? { class: column.whole ? "text whole" : "text" } : {});
+        cell.append(column.show ? column.show(record) : String(column.value(record)));
         return cell;
       }));
       if (onChoose) {
@@ -485,7 +508,7 @@
       { name: "rows", value: (r) => r.rows, show: (r) => spaced(r.rows) },
       { name: "share", value: (r) => r.rows / data.nRows, show: (r) => `${((100 * r.rows) / data.nRows).toFixed(1)} %` },
       { name: "mixing weight", value: (r) => r.weight, show: (r) => r.weight.toFixed(4) },
-      { name: "mean mass", text: true, value: (r) => r.mass, show: (r) => {
+      { name: "mean mass", text: true, whole: true, value: (r) => r.mass, show: (r) => {
         const box = element("span", { text: r.mass.toFixed(4) }), bar = element("span", { class: "bar-cell" });
         bar.style.width = `${(90 * r.mass) / widest}px`;
         box.append(bar);
@@ -503,7 +526,7 @@
       { name: "best cluster", value: (r) => r.cluster },
       { name: "nonspecificity (bits)", value: (r) => r.bits, show: (r) => r.bits.toFixed(3) },
       { name: "outlier", value: (r) => (r.outlier ? "yes" : "") },
-      ...fewColumns.map((column) => ({ name: data.columns[column], value: (r) => value(column, r.at) })),
+      ...fewColumns.map((column) => ({ name: data.columns[column], value: (r) => offset(column, r.at), show: (r) => shownValue(column, offset(column, r.at)) })),
     ], data.objects.slice(), (record) => {
       choose(record.at);
       canvas.scrollIntoView({ block: "center", behavior: "smooth" });
@@ -514,7 +537,7 @@
     const some = [...Array(Math.min(D, 24)).keys()];
     table($("means-table"), [
       { name: "cluster mean", value: (r) => r.k + 1, show: (r) => String(r.k + 1) },
-      ...some.map((column) => ({ name: data.columns[column], value: (r) => r.mean[column] })),
+      ...some.map((column) => ({ name: data.columns[column], value: (r) => r.mean[column], show: (r) => shownValue(column, r.mean[column]) })),
     ], data.means.map((mean, k) => ({ mean, k })));
     table($("parameters-table"), [
       { name: "parameter", text: true, value: (r) => r[0] },
@@ -551,15 +574,16 @@
     const lines = series.filter((item) => item.values.some((v) => v !== null));
     if (!lines.length) return;
     const named = lines.length > 1, few = lines.length <= PALETTE.length;
-    const W = Math.min(640, node.clientWidth), H = 300, L = 66, R = named ? 64 : 14, T = 30, B = 44;
-    const [y0, y1] = extent(lines.flatMap((item) => item.values).filter((v) => v !== null));
+    const [y0, y1] = extent(lines.flatMap((item) => item.values).filter((v) => v !== null)), marks = ticks(y0, y1, 5);
+    const L = Math.max(66, 14 + 7.5 * Math.max(...marks.map(([, text]) => text.length)));
+    const W = Math.min(640, node.clientWidth), H = 300, R = named ? 64 : 14, T = 30, B = 44;
     const [x0, x1] = xs.length > 1 ? [xs[0], xs[xs.length - 1]] : [xs[0] - 1, xs[0] + 1];
     const X = (v) => L + ((v - x0) / (x1 - x0)) * (W - L - R - 12) + 6, Y = (v) => H - B - ((v - y0) / (y1 - y0)) * (H - T - B);
     const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: named ? "group" : "img", "aria-label": `${yName} against ${xName}` });
-    for (const t of ticks(y0, y1, 5)) {
-      picture.append(svg("line", { class: "grid", x1: L, x2: W - R, y1: Y(t), y2: Y(t) }), svg("text", { x: L - 6, y: Y(t) + 4, "text-anchor": "end" }, number(t, 6)));
+    for (const [t, text] of marks) {
+      picture.append(svg("line", { class: "grid", x1: L, x2: W - R, y1: Y(t), y2: Y(t) }), svg("text", { x: L - 6, y: Y(t) + 4, "text-anchor": "end" }, text));
     }
-    for (const t of ticks(x0, x1, Math.min(W / 60, 8, Math.max(2, xs.length - 1))).filter(Number.isInteger)) {
+    for (const [t] of ticks(x0, x1, Math.min(W / 60, 8, Math.max(2, xs.length - 1))).filter(([t]) => Number.isInteger(t))) {
       picture.append(svg("text", { x: X(t), y: H - B + 18, "text-anchor": "middle" }, String(t)));
     }
     picture.append(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, xName), svg("text", { x: 2, y: 14 }, yName));
@@ -567,7 +591,7 @@
     const isBest = (x, item) => best && best[1] === item.name && (x === undefined || best[0] === x);
     const isHollow = (x, item) => hollow.some(([count, name]) => count === x && name === item.name);
     const said = element("p", { class: "note", "aria-live": "polite", text: "Point at a line or its name for its values." });
-    const told = (item, x, v) => `${item.name}, ${xName} ${x}: ${number(v, 7)}${isHollow(x, item) ? " (degenerate)" : ""}`;
+    const told = (item, x, v) => `${item.name}, ${xName} ${x}: ${upTo(v, Math.min(1, (y1 - y0) / 1000))}${isHollow(x, item) ? " (degenerate)" : ""}`;
     const knowns = lines.map((item) => xs.map((x, k) => [x, item.values[k]]).filter(([, v]) => v !== null));
     const ends = knowns.map((known) => known[known.length - 1]);
     const heights = apart(ends.map(([, v]) => Y(v)), T, H - 8);
