@@ -22,7 +22,7 @@ plot_partition(X, partition, means=model.means_, covariances=model.covariances_,
 plt.show()
 
 # %%
-# How many clusters? The paper's EBIC is highest for two.
+# How many clusters? Of the fits that did not collapse, the paper's EBIC is highest for two.
 
 selection = select_model(X, range(2, 5), focal_sets="full", reg_covar=0.01, random_state=0)
 print(selection)
