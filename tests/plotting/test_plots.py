@@ -370,3 +370,40 @@ def test_a_set_has_the_mean_colour_of_its_clusters_and_its_own_marker() -> None:
 def test_markers_shrink_with_the_number_of_rows() -> None:
     areas = [marker_area(n) for n in (1, 50, 400, 401, 1000, 10_000, 100_000)]
     assert areas == sorted(areas, reverse=True)
+
+
+LINES = {"EEE": [-2.0, -1.0]}
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plot_partition(X, PARTITION, means=MEANS[:1]), r"means must have shape \(2, 2\), got \(1, 2\)"),
+        (lambda: plot_approximations(X, PARTITION, means=np.zeros((2, 3))), r"means must have shape \(2, 2\), got"),
+        (
+            lambda: plot_partition(X, PARTITION, means=MEANS, covariances=np.eye(3)),
+            r"covariances must have shape \(2, 2\)",
+        ),
+        (lambda: plot_pairs(X, PARTITION, covariances=np.zeros((3, 2, 2))), r"covariances must have shape \(2, 2, 2\)"),
+        (lambda: plot_pairs(X, PARTITION, features=[]), "features must name one feature or more"),
+        (lambda: plot_partition(X, PARTITION, view=(0,)), r"view must be two features by number, .* got \(0,\)"),
+        (lambda: plot_partition(X, PARTITION, view=(1, 1)), "view must be two different features, got 1 twice"),
+        (lambda: plot_density([0.5, 0.5], MEANS, np.zeros((2, 2))), "covariances must be positive definite"),
+        (lambda: plot_density([1.5, -0.5], MEANS, COVARIANCE), "weights must not be negative, and not all zero"),
+        (lambda: plot_criterion([2, 3], LINES, best=(4, "EEE")), r"best must be .* got \(4, 'EEE'\)"),
+        (lambda: plot_criterion([2, 3], {}), "There is nothing to draw"),
+        (lambda: plot_model_grid([2, 3, 4], LINES), "values of EEE must have 3 entries, .* got 2"),
+        (
+            lambda: plot_model_grid([2, 3], LINES, doubtful={"VVV": [True, True]}),
+            "doubtful must have the models of values",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(draw: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_pairs_of_a_constant_column_far_from_zero_are_drawn() -> None:
+    rows = np.column_stack([X[:, 0], np.full(len(X), 1.7e18)])
+    assert plot_pairs(rows, PARTITION).shape == (2, 2)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from egmm import EGMM, CredalPartition, FocalSets, select_model
+from egmm import ECM, EGMM, CredalPartition, FocalSets, select_model
 from egmm.datasets import make_diamond
 from egmm.report import describe, render_report
 from egmm.report.content import LEVELS, MOST_LISTED, MOST_ROWS
@@ -62,6 +63,20 @@ def test_rows_far_from_the_origin_are_not_blurred(rng: np.random.Generator) -> N
         if axis["name"] == "principal component 1":
             assert abs(along.mean()) < 1e-5
             np.testing.assert_allclose(along.var(), np.linalg.eigvalsh(np.cov(rows.T, ddof=0))[-1], rtol=1e-5)
+
+
+def test_a_data_frame_is_reported_without_a_warning() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["length", "width"])
+    model = EGMM(2, reg_covar=0.01, random_state=0).fit(frame)
+    assert data_of(render_report(model, frame))["columns"] == ["length", "width"]
+
+
+def test_other_models_and_unfitted_ones_are_refused() -> None:
+    with pytest.raises(TypeError, match="model must be an EGMM, got ECM"):
+        render_report(ECM(2, random_state=0).fit(X), X)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        render_report(EGMM(2), X)
 
 
 def test_slider_counts_are_of_all_rows() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_finite_matrix, check_integer
 from egmm.plotting.style import PALETTE, axes_or_new
-from egmm.plotting.view import View, view_of
+from egmm.plotting.view import View, check_spreads, view_of
 
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 """Share of the rows inside each contour."""
@@ -58,9 +58,18 @@ def plot_density(
     """
     centres = check_finite_matrix("means", means, (None, None))
     share = check_finite_matrix("weights", weights, (len(centres),))
+    if not (share >= 0).all() or share.sum() == 0:
+        raise ValueError("weights must not be negative, and not all zero.")
+    covariances = check_spreads(covariances, *centres.shape)
     plane = view_of(centres, view=(0, 1) if view is None else view, feature_names=feature_names)
     points = plane.points(centres)
     spreads = np.broadcast_to(plane.covariances(covariances), (len(centres), 2, 2))
+    try:
+        np.linalg.cholesky(spreads)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "covariances must be positive definite: a component without width has no density to draw."
+        ) from None
     ax = axes_or_new(ax)
     reach = 3.6 * np.sqrt(np.einsum("jkk->jk", spreads))
     low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)

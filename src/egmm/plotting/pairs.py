@@ -64,6 +64,8 @@ def plot_pairs(
     names = feature_labels(n_features, feature_names, NAME_WIDTH)
     shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)
     shown = [check_integer("features", at, 0, n_features - 1) for at in shown]
+    if not shown:
+        raise ValueError("features must name one feature or more, got none.")
     side = 2.1 * len(shown) + 0.8
     figure = pyplot().figure(figsize=(side, side), layout="constrained") if figure is None else figure
     axes = figure.subplots(len(shown), len(shown), squeeze=False, sharex="col")
@@ -81,8 +83,10 @@ def plot_pairs(
 
 def _draw_histograms(ax: Any, values: Any, partition: CredalPartition) -> None:
     """Histogram per cluster, each row counted by its pignistic probability."""
-    edges = np.histogram_bin_edges(values, bins=30)
+    centre = values.mean()  # Far from zero, edges of bins may not be told apart.
+    edges = np.histogram_bin_edges(values - centre, bins=30)
     for colour, share in zip(cluster_colours(partition.n_clusters), partition.pignistic().T, strict=True):
-        ax.stairs(np.histogram(values, edges, weights=share)[0], edges, color=colour, fill=True, alpha=0.35)
-        ax.stairs(np.histogram(values, edges, weights=share)[0], edges, color=colour, linewidth=1.2)
+        counts = np.histogram(values - centre, edges, weights=share)[0]
+        ax.stairs(counts, edges + centre, color=colour, fill=True, alpha=0.35)
+        ax.stairs(counts, edges + centre, color=colour, linewidth=1.2)
     ax.set_yticks([])

@@ -18,7 +18,7 @@ from egmm.plotting.style import (
     set_colours,
     set_markers,
 )
-from egmm.plotting.view import View, view_of
+from egmm.plotting.view import View, check_centres, check_spreads, view_of
 
 MOST_LEGEND = 14
 """Sets named in a legend: those with the most rows."""
@@ -80,6 +80,8 @@ def plot_partition(
     """
     rows = check_finite_matrix("X", X, (None, None))
     check_same_length("X", rows, "partition", partition)
+    means = check_centres(means, partition.n_clusters, rows.shape[1])
+    covariances = check_spreads(covariances, partition.n_clusters, rows.shape[1])
     ax = axes_or_new(ax)
     points, plane = _points(rows, partition, view, feature_names)
     _scatter_sets(ax, points, partition)
@@ -142,6 +144,7 @@ def plot_approximations(
     """
     rows = check_finite_matrix("X", X, (None, None))
     check_same_length("X", rows, "partition", partition)
+    means = check_centres(means, partition.n_clusters, rows.shape[1])
     axes = axes_row_or_new(axes, 2)
     plane = view_of(rows, partition, view, feature_names)
     points, rough = plane.points(rows), partition.rough(by)

@@ -54,6 +54,7 @@ def plot_criterion(
     >>> ax.get_xlabel()
     'number of clusters'
     """
+    _check_table(n_clusters, values, best, doubtful)
     ax = axes_or_new(ax)
     has_doubtful = False
     for i, (model, line) in enumerate(values.items()):
@@ -119,6 +120,7 @@ def plot_model_grid(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['EEE', 'EII']
     """
+    _check_table(n_clusters, values, best, doubtful)
     grid = np.array([list(line) for line in values.values()], dtype=float)
     texts = [[f"{value:.1f}" if np.isfinite(value) else "failed" for value in line] for line in grid]
     longest = max(len(text) for line in texts for text in line)
@@ -148,6 +150,26 @@ def plot_model_grid(
     note = "\nhatched: degenerate, not to be chosen" if hatched.any() else ""
     ax.set_title(f"{name} ({'higher' if higher_is_better else 'lower'} is better){note}", fontsize="medium")
     return ax
+
+
+def _check_table(
+    n_clusters: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+    best: tuple[int, str] | None,
+    doubtful: Mapping[str, Sequence[bool]] | None,
+) -> None:
+    """Say what is wrong with a table of models by numbers of clusters."""
+    if not values or not len(n_clusters):
+        raise ValueError("There is nothing to draw: give numbers of clusters and values of one model or more.")
+    for name, table in (("values", values), ("doubtful", doubtful or {})):
+        for model, line in table.items():
+            if len(line) != len(n_clusters):
+                wanted = f"{len(n_clusters)} entries, one per number of clusters"
+                raise ValueError(f"{name} of {model} must have {wanted}; got {len(line)}.")
+    if doubtful and set(doubtful) != set(values):
+        raise ValueError(f"doubtful must have the models of values ({', '.join(values)}), got {', '.join(doubtful)}.")
+    if best is not None and (best[0] not in n_clusters or best[1] not in values):
+        raise ValueError(f"best must be a number of clusters and a model that are drawn, got {best!r}.")
 
 
 def _corners(row: int, column: int, reach: float) -> FloatArray:

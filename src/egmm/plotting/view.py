@@ -81,7 +81,11 @@ def view_of(
     if n_features == 1:
         raise ValueError("X has one feature: there is no plane to show; add a second column.")
     if not isinstance(view, str):
+        if np.shape(view) != (2,):
+            raise ValueError(f"view must be two features by number, 'pca', 'discriminant' or a View; got {view!r}.")
         first, second = (check_integer("view", at, 0, n_features - 1) for at in view)
+        if first == second:
+            raise ValueError(f"view must be two different features, got {first} twice.")
         return View(np.eye(n_features)[:, [first, second]], np.zeros(n_features), (names[first], names[second]))
     check_choice("view", view, PROJECTIONS)
     origin = rows.mean(axis=0)
@@ -89,6 +93,20 @@ def view_of(
         return View(_principal(rows - origin), origin, ("principal component 1", "principal component 2"))
     directions = _discriminant(rows - origin, partition.pignistic())
     return View(directions, origin, ("discriminant 1", "discriminant 2"))
+
+
+def check_centres(means: Any, n_centres: int, n_features: int) -> FloatArray | None:
+    """Return the centres to draw, one for each cluster; None where there are none."""
+    return None if means is None else check_finite_matrix("means", means, (n_centres, n_features))
+
+
+def check_spreads(covariances: Any, n_centres: int, n_features: int) -> FloatArray | None:
+    """Return the covariances to draw, one for all or one each; None where there are none."""
+    if covariances is None:
+        return None
+    shared = np.ndim(covariances) == 2
+    sides = (n_features, n_features) if shared else (n_centres, n_features, n_features)
+    return check_finite_matrix("covariances", covariances, sides)
 
 
 def _principal(centred: FloatArray) -> FloatArray:

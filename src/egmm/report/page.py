@@ -10,9 +10,11 @@ from string import Template
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from egmm._checks import check_finite_matrix
 from egmm._files import replacing
+from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
 from egmm.report.content import Shown, content
 from egmm.report.words import describe
@@ -116,9 +118,12 @@ def render_report(
     >>> "&lt;Diamond&gt;" in page
     True
     """
+    if not isinstance(model, EGMM):
+        raise TypeError(f"model must be an EGMM, got {type(model).__name__}.")
+    check_is_fitted(model)
     rows = check_finite_matrix("X", X, (None, model.n_features_in_))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
-    partition, outliers = model.partition(rows), model.outliers(rows)
+    partition, outliers = model.partition(X), model.outliers(X)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != (len(rows),):
