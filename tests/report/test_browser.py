@@ -197,6 +197,15 @@ def test_numbers_far_from_zero_are_told_apart(page_of: Any, tmp_path: Path) -> N
     np.testing.assert_allclose(np.array(facts, dtype=float) - X[0], 0, atol=0.5)
 
 
+def test_small_numbers_are_told_beside_an_outlier(page_of: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) * 0.1 + [[0.0, 0.0], [1.234, 5.678]] * 30
+    model = EGMM(2, random_state=0).fit(X)
+    page = page_of(write_report(tmp_path / "wide.html", model, np.concatenate([X, [[1e6, 1e6]]])))
+    cells = page.locator("#means-table tbody td").all_inner_texts()
+    np.testing.assert_allclose(np.array(cells, dtype=float).reshape(2, 3)[:, 1:], model.means_, rtol=1e-3)
+
+
 @pytest.mark.parametrize("width", [360, 375])
 def test_lines_of_tables_are_alike_and_nothing_leaves_its_panel_on_a_phone(
     page_of: Any, report: Path, width: int

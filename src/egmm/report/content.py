@@ -63,7 +63,7 @@ def content(
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
-    centre = shown.X.mean(axis=0)
+    centre = np.median(shown.X, axis=0)
     drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
     return {
         "columns": shown.names,

@@ -25,7 +25,7 @@
   // With as many digits as numbers need that are told apart down to a step.
   function upTo(value, step, most = Math.abs(value)) {
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    if (most < 1e11 && decimals < 6) return value.toFixed(decimals);
+    if (most < 1e11 && decimals < 8) return value.toFixed(decimals);
     return value === 0 ? "0" : value.toExponential(Math.min(15, Math.max(0, Math.floor(Math.log10(most)) - Math.floor(Math.log10(step) + 1e-9))));
   }
   const spaced = (count) => String(count).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
@@ -35,7 +35,7 @@
   const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
   const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
   const isOutlier = new Uint8Array(bytes(data.outliers));
-  const offset = (column, i) => values[column * n + i]; // from the centre of all rows
+  const offset = (column, i) => values[column * n + i]; // from the middle of all rows
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
@@ -337,12 +337,15 @@
     requestAnimationFrame(() => { queued = false; draw(); });
   }
 
-  // A thousandth of a column's range is told.
+  // A thousandth of a column's range is told, and four digits whatever the range: an outlier may have made it.
   const steps = data.columns.map((_, column) => {
     const [low, high] = extent(values.subarray(column * n, (column + 1) * n));
     return (high - low) / 1000;
   });
-  const shownValue = (column, away) => String(upTo(data.centre[column] + away, steps[column])).replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
+  function shownValue(column, away) {
+    const value = data.centre[column] + away, text = upTo(value, Math.min(steps[column], Math.abs(value) / 1000 || Infinity));
+    return text.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
+  }
 
   // One object ------------------------------------------------------------------------------------------------------
   function choose(i) {
