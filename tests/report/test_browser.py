@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from egmm import EGMM, select_model
-from egmm.datasets import make_four_class
+from egmm.datasets import make_diamond, make_four_class
 from egmm.em.covariance import MODELS
 from egmm.report import write_report
 
@@ -195,6 +195,17 @@ def test_numbers_far_from_zero_are_told_apart(page_of: Any, tmp_path: Path) -> N
     page.keyboard.press("ArrowRight")
     facts = page.locator("#object dd").all_inner_texts()
     np.testing.assert_allclose(np.array(facts, dtype=float) - X[0], 0, atol=0.5)
+
+
+def test_ellipses_are_drawn_whole(page_of: Any, tmp_path: Path) -> None:
+    X, _ = make_diamond()  # two standard deviations reach beyond the rows
+    model = EGMM(2, reg_covar=0.01, random_state=0).fit(X)
+    page = page_of(write_report(tmp_path / "diamond.html", model, X))
+    settle(page)
+    # Along the upper edge of the plot, 12 pixels from the canvas's: lines of the grid are grey.
+    edge = page.evaluate("[...document.getElementById('scatter').getContext('2d').getImageData(0, 13, 5000, 1).data]")
+    colours = np.array(edge).reshape(-1, 4)[:, :3]
+    assert np.ptp(colours, axis=1).max() < 40
 
 
 def test_small_numbers_are_told_beside_an_outlier(page_of: Any, tmp_path: Path) -> None:

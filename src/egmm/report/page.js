@@ -118,9 +118,14 @@
     const pad = (high - low || 1) * 0.05;
     return [low - pad, high + pad];
   }
-  const withCentres = (axis) => [...positions(axis), ...data.means.map((mean) => along(axis, mean))];
+  // Rows, and the clusters with their ellipses.
+  const everything = (axis) => [...positions(axis), ...data.means.flatMap((mean, k) => {
+    const at = along(axis, mean), covariance = data.covariances[data.covariances.length > 1 ? k : 0];
+    const reach = data.axes[axis].d === null ? 0 : 2 * Math.sqrt(Math.max(spread(axis, axis, covariance), 0));
+    return [at - reach, at + reach];
+  })];
   function fitBox() {
-    const [x0, x1] = extent(withCentres(state.x)), [y0, y1] = extent(withCentres(state.y));
+    const [x0, x1] = extent(everything(state.x)), [y0, y1] = extent(everything(state.y));
     state.box = { x0, x1, y0, y1 };
     state.scale = 1;
   }
