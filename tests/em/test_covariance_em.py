@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import special_ortho_group
+from sklearn.exceptions import ConvergenceWarning
 
 from egmm.belief.focal import FocalSets
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
@@ -172,6 +173,7 @@ def test_wrong_hyperparameters_are_named(prior, error, message):
     ("model", "scale", "message"),
     [
         ("EVE", [[1.0, 200.0], [3.0, 4.0]], r"must be symmetric positive definite, got \[\[ *1. 200.\]"),
+        ("VEV", [[4.0, 1.0], [0.0, 4.0]], "must be symmetric positive definite"),
         ("EEE", -np.eye(2), "must be symmetric positive definite"),
         ("VVV", [[1.0, 2.0], [2.0, 4.0]], "must be symmetric positive definite"),
         ("VVV", np.diag([1.0, 0.0]), "must be symmetric positive definite"),
@@ -220,6 +222,15 @@ def test_flat_directions_name_the_cluster(blobs, model, family):
         fit(X, labels, family, model)
 
 
+@pytest.mark.parametrize("family", ["pairs", "singletons"])
+@pytest.mark.parametrize("model", [model for model in MODELS if not model.endswith("II")])
+def test_a_constant_feature_is_everyone_s(blobs, model, family):
+    X, labels = blobs[0].copy(), blobs[1]
+    X[:, 2] = 0.5
+    with pytest.raises(NotPositiveDefiniteError, match=rf"{model} covariance of clusters 1 .*, 2 .*, 3 \(40 rows\)"):
+        fit(X, labels, family, model)
+
+
 def test_collapse_during_em_is_an_error_and_never_nan(blobs):
     X, labels = blobs[0].copy(), blobs[1].copy()
     # Five rows nearly on a plane: the likelihood grows without bound.
@@ -239,6 +250,21 @@ def test_clusters_without_rows_are_named(family):
     params = Parameters(np.full(len(shares), 1 / len(shares)), np.zeros((2, 2)), np.stack([np.eye(2)] * 2))
     with pytest.raises(NotPositiveDefiniteError, match=r"cluster 2 has no rows left for its VVV covariance; use fewer"):
         m_step(statistics, Moments(10.0, np.zeros(2), np.eye(2) * 10), shares, params, "VVV", np.zeros(2))
+
+
+@pytest.mark.parametrize("family", ["pairs", "singletons"])
+@pytest.mark.parametrize("model", ["VVI", "VVV"])
+def test_a_prior_that_leaves_means_alone_leaves_that_of_a_cluster_without_rows(family, model):
+    shares = FocalSets.of(family, 2).shares
+    counts = np.where(shares[:, 1] > 0, 0.0, 10.0)
+    scatters = np.array([[10.0, 10.0], [0.0, 0.0]]) if model == "VVI" else np.array([np.eye(2) * 10, np.zeros((2, 2))])
+    statistics = Statistics(counts, np.zeros((2, 2)), scatters, 0.0)
+    params = Parameters(np.full(len(shares), 1 / len(shares)), np.full((2, 2), 7.0), np.stack([np.eye(2)] * 2))
+    total = Moments(10.0, np.zeros(2), np.eye(2) * 10)
+    prior = make_prior({"kappa": 0}, total, 2, model)
+    with pytest.warns(ConvergenceWarning, match="cluster 2 has no mass of its own left and keeps its mean"):
+        got = m_step(statistics, total, shares, params, model, np.zeros(2), prior)
+    np.testing.assert_allclose(got.means, [[0.0, 0.0], [7.0, 7.0]], atol=1e-12)
 
 
 def test_own_covariances_need_second_moments():

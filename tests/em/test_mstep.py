@@ -107,13 +107,3 @@ def test_little_mass_of_its_own_is_enough(rng) -> None:
     truth, previous = rng.normal(size=(2, 2, 2))
     got = run(statistics_of(focal, [1e-7, 1e-7, 10], truth), focal, previous)
     np.testing.assert_allclose(got.means, truth, atol=1e-6)
-
-
-def test_negative_round_off_in_counts_gives_no_negative_weight(rng) -> None:
-    focal = FocalSets.full(2)
-    truth = rng.normal(size=(2, 2))
-    statistics = statistics_of(focal, [3, 4, 2], truth)
-    statistics.set_counts[2] = -1e-18
-    got = run(statistics, focal, truth)
-    assert got.weights.min() == 0
-    assert got.weights.sum() == 1

@@ -9,7 +9,7 @@ from egmm.em.covariance import SHARED
 from egmm.em.natural import Expected, raise_q, scatters_about, warn_no_mass
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite, is_single
 from egmm.em.prior import Prior, prior_terms, set_weights
-from egmm.em.statistics import TINY, Moments, Statistics
+from egmm.em.statistics import Moments, Statistics
 
 EMPTY = 1e-14
 """Share of all rows below which a cluster has none."""
@@ -39,7 +39,7 @@ def m_step(
     NotPositiveDefiniteError
         Where a cluster has too few rows for its covariance; the message names it.
     """
-    counts = np.maximum(statistics.set_counts, 0.0)
+    counts = statistics.set_counts
     weights = set_weights(counts, shares, certainty)
     if covariance in SHARED:
         means, covariances = _shared(statistics, moments, shares, params, covariance, prior)
@@ -106,7 +106,7 @@ def expected_terms(
     statistics: Statistics, shares: FloatArray, covariance: str, ridge: FloatArray, prior: Prior | None
 ) -> Expected:
     """Gather the terms of Q: statistics, with the ridge in the scatters and the prior as rows of its own."""
-    counts, scatters = np.maximum(statistics.set_counts, 0.0), statistics.cluster_scatters
+    counts, scatters = statistics.set_counts, statistics.cluster_scatters
     if scatters is None:
         raise ValueError(f"covariance={covariance!r} needs second moments per cluster; the statistics have none.")
     own_rows = (shares.T @ counts)[:, None] * ridge
@@ -144,9 +144,10 @@ def _singletons(
     """Means and covariances without meta-clusters, from `params` where there is no closed form."""
     counts = expected.shares.T @ expected.set_counts
     log_det_counts = expected.shares.T @ expected.log_det_counts
+    sums = expected.cluster_sums
     if means is None:
-        means = expected.cluster_sums / np.maximum(counts, TINY)[:, None]
-    scatters = scatters_about(expected.cluster_scatters, expected.cluster_sums, counts, means)
+        means = sums / counts[:, None] if params is None else cluster_means(np.diag(counts), sums, params.means)
+    scatters = scatters_about(expected.cluster_scatters, sums, counts, means)
     previous = None if params is None else _like(scatters, params.covariances)
     fitted = fit_covariances(covariance, log_det_counts, scatters, previous)
     return means, fitted if fitted.ndim == 3 else fitted[:, :, None] * np.eye(fitted.shape[1])
