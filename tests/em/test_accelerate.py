@@ -110,6 +110,24 @@ def test_the_information_makes_a_gradient_em_s_step(data, covariance, prior) -> 
 
 
 @pytest.mark.parametrize("covariance", MODELS)
+def test_the_information_of_precisions_is_their_curvature_in_q(data, covariance) -> None:
+    _, coordinates, point, _ = coordinates_at(data, covariance, family="singletons")
+    vector, counts = coordinates.vector(point), point.statistics.set_counts
+    information = coordinates.information(vector, point).precisions
+
+    def q(vector):
+        precisions = np.linalg.inv(coordinates.params(vector).covariances)
+        traces = np.trace(precisions @ point.params.covariances, axis1=-2, axis2=-1)
+        return 0.5 * (counts * (np.linalg.slogdet(precisions)[1] - traces)).sum()
+
+    nudges = 1e-3 * np.eye(len(vector))[-len(information) :]
+    curvature = np.array([2 * q(vector) - q(vector + nudge) - q(vector - nudge) for nudge in nudges]) / 1e-6
+    # Of three features' logarithms that make a shape, the third that changes the volume does nothing.
+    ratio = curvature / information
+    assert np.minimum(np.abs(ratio - 1), np.abs(ratio - 2 / 3)).max() < 1e-4
+
+
+@pytest.mark.parametrize("covariance", MODELS)
 def test_a_single_feature_or_cluster_is_no_exception(data, covariance) -> None:
     X, labels = data
     for columns, n_clusters in (([0], 3), ([0, 1], 1)):

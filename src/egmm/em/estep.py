@@ -101,7 +101,7 @@ def entropy(statistics: Statistics, model: Components) -> float:
     """
     counts, sums, scatters, log_likelihood = statistics
     cluster_counts = model.shares.T @ counts
-    whitened_sums = sums @ model.factors if model.is_shared else (sums[:, None] @ model.factors)[:, 0]
+    whitened_sums = (sums[:, None] @ model.factors)[:, 0]
     q = float(counts @ np.where(counts > 0, model.log_weights, 0.0))
     q += float(((whitened_sums - 0.5 * cluster_counts[:, None] * model.whitened) * model.whitened).sum())
     if not model.is_shared:

@@ -135,7 +135,7 @@ def _default_scale(moments: Moments, n_clusters: int, covariance: str) -> FloatA
     variance = moments.scatter / (max(moments.weight - 1, 1.0) * n_clusters ** (2 / dim))
     if not is_diagonal(covariance):
         return np.asarray(variance)
-    diagonal = np.diag(variance).copy()
+    diagonal = np.diag(variance)
     return np.asarray(diagonal.mean()) if covariance.endswith("II") else diagonal
 
 
