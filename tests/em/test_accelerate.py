@@ -247,6 +247,8 @@ def test_one_step_is_worth_many_of_em(crawling) -> None:
     gain = problem.evaluate(newton.params_at(step)).objective - trail[-1].objective
     em_gain = problem.evaluate(problem.m_step(trail[-1])).objective - trail[-1].objective
     assert gain > 5 * em_gain > 0
+    # The rows' curvature is between none and that of complete data.
+    assert 0.49 * em_gain < newton.em_gain() < 1.01 * em_gain
     # Half the slope is the gain the model predicts.
     assert 0.3 < gain / (0.5 * slope) < 3
 

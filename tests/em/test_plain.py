@@ -99,6 +99,7 @@ def test_no_more_steps_than_allowed(blobs, max_iter) -> None:
     got = ascend(*blobs, "numba", tol=1e-9, max_iter=max_iter)
     assert (got.n_iter, got.converged, len(got.history)) == (max_iter, False, max_iter + 1)
     assert_same(got, ascend(*blobs, "numpy", tol=1e-9, max_iter=max_iter))
+    assert got.run(max_iter + 2).n_iter == max_iter + 2
 
 
 @pytest.mark.parametrize(("name", "value"), [("STEPS_AT_ONCE", 3), ("MASSES_AT_ONCE", 0)])

@@ -185,7 +185,7 @@ class QuasiNewton:
         return step, float(step @ self._gradient)
 
     def em_gain(self) -> float:
-        """What EM's own step would gain, to first order."""
+        """What EM's own step would gain at least, to second order."""
         information = self.coordinates.information(self._vector, self._point)
         return 0.5 * float(self._gradient @ information.solve(self._gradient))
 

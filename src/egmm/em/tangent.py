@@ -37,7 +37,7 @@ def _project_shapes(shape: str, centred: FloatArray, weights: FloatArray, varian
     if shape in ("VI", "VV"):
         return centred
     if shape in ("EI", "EE"):
-        return np.broadcast_to(np.einsum("k,bkde->bde", weights, centred)[:, None], centred.shape)
+        return np.asarray(np.einsum("k,bkde->bde", weights, centred)[:, None])
     diagonal = centred * np.eye(centred.shape[-1])
     if shape == "EV":
         along = np.einsum("k,bkde->bde", weights, diagonal)[:, None]
