@@ -245,6 +245,35 @@ def test_a_step_out_of_bounds_is_shortened(monkeypatch, crawling) -> None:
     assert ascent.converged
 
 
+def test_a_step_too_long_is_shortened_to_the_top_of_a_parabola(monkeypatch, crawling) -> None:
+    problem, labels = crawling
+    slopes, tried = [], []
+    propose, attempt = QuasiNewton.propose, Ascent._try
+
+    def too_far(self):
+        step, slope = propose(self)
+        slopes.append(4 * slope)
+        return 4 * step, 4 * slope
+
+    monkeypatch.setattr(QuasiNewton, "propose", too_far)
+    monkeypatch.setattr(Ascent, "_try", lambda self, make: tried.append((self.point, make())) or attempt(self, make))
+    ascend(problem, labels, tol=1e-9, max_iter=60)
+    (before, first), (_, second) = tried[:2]
+    gain = problem.evaluate(first).objective - before.objective
+    shrink = 0.5 * slopes[0] / (slopes[0] - gain)
+    assert 0.1 < shrink < 0.5
+    start = before.params.means
+    np.testing.assert_allclose(second.means - start, shrink * (first.means - start), rtol=1e-9)
+
+
+def test_where_em_gains_no_one_who_promises_nothing_is_believed(monkeypatch, crawling) -> None:
+    # EM gains at most twice what it surely does, which is what is asked.
+    plain = ascend(*crawling, tol=2e-3, accelerate=False)[0].point.objective
+    propose = QuasiNewton.propose
+    monkeypatch.setattr(QuasiNewton, "propose", lambda self: (0 * propose(self)[0], 0.0))
+    assert ascend(*crawling, tol=1e-3)[0].point.objective >= plain - 1e-9
+
+
 @pytest.mark.parametrize("length", [1e2, 1e4, 1e6, 1e9])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_steps_far_out_of_bounds_warn_nobody(monkeypatch, backend, length, n_jobs) -> None:
