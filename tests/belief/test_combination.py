@@ -309,6 +309,16 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
             "rule='cautious' needs mass on the frame in every row, but source 1 has none in row 0; discount it first.",
         ),
         (
+            lambda: combine(CredalPartition([[0.5, 0.5, 0]], FULL), GOOD, rule="cautious"),
+            ValueError,
+            "but source 0 has none in row 0",
+        ),
+        (
+            lambda: canonical_weights([[0.2, 0.3, 0.5], [0.5, 0.5, 0]], FULL),
+            ValueError,
+            "canonical_weights needs mass on the frame in every row, but mass has none in row 1; discount it first.",
+        ),
+        (
             lambda: combine(GOOD, CredalPartition([[0.5, 0.5]], FocalSets.from_sets([set(), {0}], 2)), rule="pcr6"),
             ValueError,
             "rule='pcr6' needs normalised masses, but source 1 has mass on the empty set in row 0; normalise it first.",
