@@ -48,6 +48,12 @@ def test_a_row_of_outliers_gets_the_first_label():
     assert best_cluster([[1.0, 0, 0]], FocalSets.singletons(2, empty=True)) == [0]
 
 
+def test_a_tie_dominates_nobody_even_when_rounding_disagrees():
+    assert 0.05 + 0.35 < 0.4
+    mass = [[0.4, 0.05, 0, 0.2, 0, 0.35, 0]]
+    np.testing.assert_array_equal(undominated(mass, THREE), [[True, True, True]])
+
+
 @given(partitions())
 @quick
 def test_undominated_by_definition(sources):

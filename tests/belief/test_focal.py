@@ -64,11 +64,14 @@ def test_neighbours_are_mutual():
     # 0-1 choose each other; 2 chooses 1, but 1 does not choose 2; 3 ties between all and takes the lowest.
     similarity = np.array([[1, 0.9, 0.1, 0], [0.9, 1, 0.5, 0], [0.1, 0.5, 1, 0], [0, 0, 0, 1]])
     assert sets_of(FocalSets.neighbours(similarity, 1)) == frozen({0}, {1}, {2}, {3}, {0, 1}, {0, 1, 2, 3})
+    turned = FocalSets.neighbours(similarity[::-1, ::-1], 1)
+    assert sets_of(turned) == frozen({0}, {1}, {2}, {3}, {2, 3}, {0, 1, 2, 3})
     two = FocalSets.neighbours(similarity, 2, empty=True)
     assert sets_of(two) == frozen(set(), {0}, {1}, {2}, {3}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2, 3})
 
 
-def test_neighbours_of_one_cluster():
+def test_neighbours_of_one_cluster_or_of_more_than_there_are():
+    assert FocalSets.neighbours(np.eye(3), 7) == FocalSets.full(3)
     assert FocalSets.neighbours([[1.0]]).labels == ("{1}",)
 
 

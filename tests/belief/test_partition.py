@@ -223,6 +223,9 @@ def test_alignment_to_names_and_to_fewer_classes():
     np.testing.assert_array_equal(partition.align(["b", "b", "a", "a"]).labels(), [1, 1, 0, 2])
     # Integers keep their value, so class 2 is cluster 2 although class 1 has no rows.
     np.testing.assert_array_equal(partition.align([2, 2, 0, 0]).labels(), [2, 2, 0, 1])
+    # Other integers are names.
+    np.testing.assert_array_equal(partition.align([1, 1, 2, 3]).labels(), [0, 0, 1, 2])
+    np.testing.assert_array_equal(partition.align([-5, -5, 0, 2]).labels(), [0, 0, 1, 2])
 
 
 # For people --------------------------------------------------------------------------------------------------
@@ -251,10 +254,15 @@ def test_summary_of_a_large_family_adds_the_lightest_up():
     lines = CredalPartition([weights / 120], focal).summary().splitlines()
     assert lines[-1].split() == ["other", "sets", "0.050", "0"]
     assert len(lines) == 4 + 12 + 1
+    # Every set has a row of its own.
+    assert CredalPartition(np.eye(15), focal).summary().splitlines()[-1].split() == ["other", "sets", "0.200", "3"]
+    assert "other sets" not in CredalPartition(np.eye(12), FocalSets(range(1, 13), 4)).summary()
 
 
 def test_summary_of_no_rows():
-    assert SMALL[:0].summary().startswith("Credal partition: 0 rows, 2 clusters, 3 focal sets\n")
+    lines = SMALL[:0].summary().splitlines()
+    assert lines[0] == "Credal partition: 0 rows, 2 clusters, 3 focal sets"
+    assert [line.split() for line in lines[2:]] == [[name, "0.000", "0"] for name in ("{1}", "{2}", "{1,2}")]
     assert SMALL[:0].kinds() == []
 
 

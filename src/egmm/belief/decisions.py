@@ -19,8 +19,6 @@ def first_best(scores: FloatArray) -> IntArray:
     >>> first_best(np.array([[0.2, 0.4, 0.4], [0.1 + 0.2, 0.3, 0.1]]))
     array([1, 0])
     """
-    if scores.shape[0] == 0:
-        return np.zeros(0, dtype=np.int64)
     best: IntArray = np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)
     return best
 

@@ -142,7 +142,7 @@ class FocalSets:
         singles = _singleton_masks(n_clusters)
         others = np.where(np.eye(n_clusters, dtype=bool), -np.inf, matrix)
         # Stable sort of the negated matrix: ties go to the lower cluster number.
-        order = np.argsort(-others, axis=1, kind="stable")[:, : min(n_neighbours, n_clusters - 1)]
+        order = np.argsort(-others, axis=1, kind="stable")[:, :n_neighbours]
         proposes = np.zeros((n_clusters, n_clusters), dtype=bool)
         np.put_along_axis(proposes, order, True, axis=1)
         mutual = np.argwhere(np.triu(proposes & proposes.T, k=1))
