@@ -184,6 +184,9 @@ def test_families_without_common_clusters(n_sources):
     vacuous = combine(*sources, on_conflict="vacuous")
     assert vacuous.focal_sets.labels == ("{1,2,3}",)
     np.testing.assert_array_equal(vacuous.mass, [[1], [1]])
+    conflicting = combine(*sources, on_conflict="empty")
+    assert conflicting.mass[:, conflicting.focal_sets.index_of(set())].tolist() == [1, 1]
+    np.testing.assert_array_equal(conflicting.mass.sum(axis=1), 1)
     assert len(combine(*(source[:0] for source in sources))) == 0
 
 
@@ -319,9 +322,13 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
             "canonical_weights needs mass on the frame in every row, but mass has none in row 1; discount it first.",
         ),
         (
-            lambda: combine(GOOD, CredalPartition([[0.5, 0.5]], FocalSets.from_sets([set(), {0}], 2)), rule="pcr6"),
+            lambda: combine(
+                CredalPartition.from_labels([0, 1]),
+                CredalPartition([[0, 1], [0.5, 0.5]], FocalSets.from_sets([set(), {0}], 2)),
+                rule="pcr6",
+            ),
             ValueError,
-            "rule='pcr6' needs normalised masses, but source 1 has mass on the empty set in row 0; normalise it first.",
+            "rule='pcr6' needs normalised masses, but source 1 has mass on the empty set in row 1; normalise it first.",
         ),
     ],
 )

@@ -105,6 +105,7 @@ def test_equality_and_hash():
     assert hash(CredalPartition([[1, 0, 0.0]], FULL)) == hash(CredalPartition([[1, -0.0, 0]], FULL))
     assert CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.4, 0.4]], FULL) != SMALL
     assert CredalPartition.from_labels([0], 2) != CredalPartition([[1, 0, 0]], FULL)
+    assert CredalPartition.from_labels([0], 2) != CredalPartition([[1, 0]], FocalSets.from_sets([{0}, {0, 1}], 2))
     assert SMALL != "partition"
     assert pickle.loads(pickle.dumps(SMALL)) == SMALL
 

@@ -102,6 +102,7 @@ def test_normalise():
         (lambda: discount(MASS, FULL, 1.5), ValueError, "rate must be in [0, 1], got 1.5."),
         (lambda: discount(MASS, FULL, [-0.1]), ValueError, "rate must be in [0, 1], got -0.1."),
         (lambda: discount(MASS, FULL, np.nan), ValueError, "rate must be in [0, 1], got nan."),
+        (lambda: discount([*MASS, *MASS], FULL, [0.1, 1.2]), ValueError, "rate must be in [0, 1], got 1.2."),
         (
             lambda: discount(MASS, FULL, [0.1, 0.2]),
             ValueError,

@@ -136,6 +136,10 @@ def test_bad_targets_are_refused(function):
         function([[0.5, 0.1, 0.4]], FULL, "full")
 
 
+def test_what_is_said_of_the_empty_set_s_belief_is_not_read():
+    np.testing.assert_allclose(mass_from_belief([[9, 0.5, 0.25, 1]], FULL.with_empty()), [[0, 0.5, 0.25, 0.25]])
+
+
 @pytest.mark.parametrize(
     ("inverse", "name", "symbol"),
     [(mass_from_belief, "bel", "Bel"), (mass_from_plausibility, "pl", "Pl"), (mass_from_commonality, "q", "Q")],

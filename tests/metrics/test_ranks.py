@@ -112,6 +112,11 @@ def test_low_scores_rank_first_when_lower_is_better() -> None:
     np.testing.assert_array_equal(average_ranks(seconds, higher_is_better=False), [1.25, 1.75, 3])
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+def test_scores_of_any_kind_are_numbers(dtype) -> None:
+    np.testing.assert_array_equal(rank_scores(np.array([[0, 1, 1]], dtype=dtype)), [[3, 1.5, 1.5]])
+
+
 def test_several_missing_scores_share_the_last_ranks() -> None:
     np.testing.assert_array_equal(rank_scores([[np.nan, 0.2, np.nan, -5.0]]), [[3.5, 1, 3.5, 2]])
 
@@ -143,5 +148,8 @@ def test_bad_test_parameters_are_named() -> None:
         friedman_critical_value(1)
     with pytest.raises(ValueError, match=r"alpha must be a finite number in \(0, 1\], got 0\."):
         bonferroni_dunn_difference(7, 8, alpha=0)
+    for critical in (friedman_critical_value, lambda k, alpha: bonferroni_dunn_difference(k, 8, alpha)):
+        with pytest.raises(ValueError, match=r"alpha must be a finite number in \(0, 1\], got 1\.5\."):
+            critical(7, 1.5)
     with pytest.raises(TypeError, match=r"n_datasets must be an integer >= 1, got 8\.0\."):
         bonferroni_dunn_difference(7, 8.0)

@@ -96,6 +96,8 @@ def test_clusters_or_classes_left_over_match_nothing() -> None:
     assert coverage([0, 0, 1, 1, 1], more_clusters) == 0.8
     assert cluster_classes([0, 0, 1, 1, 2], np.eye(2, dtype=bool)[[0, 0, 1, 1, 1]]).tolist() == [0, 1]
     assert coverage([0, 0, 1, 1, 2], np.eye(2, dtype=bool)[[0, 0, 1, 1, 1]]) == 0.8
+    # No cluster is left for class 2, though both clusters share the rows of class 0.
+    assert cluster_classes([0, 0, 0, 0, 1, 2], np.array([[1, 1]] * 4 + [[0, 1], [1, 0]], dtype=bool)).tolist() == [0, 1]
 
 
 def test_bad_arguments_are_named() -> None:
@@ -103,6 +105,8 @@ def test_bad_arguments_are_named() -> None:
         ValueError, match=r"sets must be a CredalPartition or a boolean matrix .* got shape \(2, 2\) of"
     ):
         coverage([0, 1], [[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match=r"sets must be .*, got shape \(2, 0\) of dtype bool\."):
+        coverage([0, 1], np.empty((2, 0), dtype=bool))
     with pytest.raises(ValueError, match=r"sets must be .*, got shape \(2,\) of dtype bool\."):
         coverage([0, 1], [True, False])
     with pytest.raises(ValueError, match=r"y_true and sets must have equally many rows, got 3 and 2\."):
