@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from checks import nearly_equal_rows, three_groups
 from cluster.oracles_calibration import belief_and_plausibility_of_same, pair_quantiles
 from egmm import EGMM, BootGMM
+from egmm.cluster.bootstrap import bootstrap
 from egmm.em.covariance import MODELS
 
 
@@ -225,6 +226,14 @@ def test_no_mixture_no_bootstrap():
     X = np.repeat(np.arange(4.0)[:, None], 5, axis=0) * [1.0, 0.0]
     with pytest.raises(ValueError, match=r"No mixture could be fitted: .*not positive definite"):
         BootGMM(3, covariance="VVV", reg_covar=0.0, random_state=0).fit(X)
+
+
+def test_where_all_replicates_are_narrow_none_is_left_out():
+    X = overlapping(0)
+    model = EGMM(2, focal_sets="singletons", covariance="VVV", random_state=0).fit(X)
+    model.covariances_ = 1e6 * model.covariances_
+    replicates, n_failed = bootstrap(X, model, "VVV", X.mean(axis=0), 0, 4, n_jobs=1, verbose=False)
+    assert (len(replicates.weights), n_failed) == (4, 0)
 
 
 def test_a_mixture_that_does_not_converge_is_reported(monkeypatch):

@@ -18,7 +18,9 @@ def elongated(seed=0):
 
 
 @pytest.mark.parametrize(("alpha", "beta", "delta"), [(1.0, 2.0, 10.0), (0.5, 1.6, 3.0)])
-def test_updates_follow_the_formulas(alpha, beta, delta, rng):
+@pytest.mark.parametrize("block_rows", [10, 1000])
+def test_updates_follow_the_formulas(alpha, beta, delta, block_rows, rng, monkeypatch):
+    monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", block_rows)
     X, means = rng.normal(size=(25, 2)), rng.normal(size=(3, 2))
     with pytest.warns(ConvergenceWarning, match="BPEC did not converge in max_iter=2 iterations"):
         bpec = BPEC(init=means, alpha=alpha, beta=beta, delta=delta, max_iter=2, tol=0.0).fit(X)
@@ -37,6 +39,15 @@ def test_metrics_have_determinant_one_and_stay_symmetric():
     bpec = BPEC(n_neighbors=30).fit(elongated())
     np.testing.assert_allclose(np.linalg.det(bpec.metrics_), 1.0, rtol=1e-9)
     np.testing.assert_allclose(bpec.metrics_, np.swapaxes(bpec.metrics_, 1, 2), rtol=1e-12)
+
+
+def test_units_do_not_decide_what_is_singular(rng):
+    root, units = rng.normal(size=(2, 3, 3)), np.array([1e-8, 1.0, 1e8])
+    scatters = root @ np.swapaxes(root, 1, 2)
+    metrics = adapted_metrics(scatters * np.outer(units, units))
+    # det(T)^(1/D) T^-1, and the product of these units is one.
+    expected = np.linalg.det(scatters)[:, None, None] ** (1 / 3) * np.linalg.inv(scatters)
+    np.testing.assert_allclose(metrics * np.outer(units, units), expected, rtol=1e-9)
 
 
 def test_adaptive_metrics_follow_long_groups():

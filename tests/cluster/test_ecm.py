@@ -19,6 +19,7 @@ def test_one_update_follows_the_formulas(alpha, beta, delta, family, rng):
     X, start = rng.normal(size=(25, 2)), rng.normal(size=(3, 2))
     with pytest.warns(ConvergenceWarning, match="ECM did not converge in max_iter=1 iterations"):
         ecm = ECM(3, focal_sets=family, alpha=alpha, beta=beta, delta=delta, init=start, max_iter=1).fit(X)
+    assert ecm.n_iter_ == 1
     sets = sets_of(ecm.focal_sets_)
     masses = [ecm_masses(x, start, sets, alpha, beta, delta) for x in X]
     assert ecm.objective_history_[0] == pytest.approx(ecm_objective(X, masses, start, sets, alpha, beta, delta))

@@ -216,8 +216,8 @@ def minimise_on_simplex(curvature: FloatArray, pull: FloatArray, start: FloatArr
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.where(spent, here / (here - goal), np.inf)
         step = np.minimum(steps.min(axis=1), 1.0)
-        blocked = (step < 1) | spent.any(axis=1)
-        here = np.maximum(here + np.where(blocked, step, 1.0)[:, None] * (goal - here), 0.0)
+        blocked = spent.any(axis=1)
+        here = np.maximum(here + step[:, None] * (goal - here), 0.0)
         leaves = spent & (steps <= step[:, None])
         here[leaves] = 0.0
         solution[active] = here
