@@ -60,14 +60,14 @@ def test_one_replicate_is_an_interval_of_a_point():
     np.testing.assert_allclose(found[:, 0, 0], [0.625, 0.625])
 
 
-@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 5))
-def test_programs_on_the_simplex_are_solved(seed, n_sets, rank):
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 5), st.sampled_from([1e-8, 1.0, 1e8]))
+def test_programs_on_the_simplex_are_solved(seed, n_sets, rank, unit):
     rng = np.random.default_rng(seed)
     roots = rng.normal(size=(6, n_sets, rank))
     curvature, pull = roots @ np.swapaxes(roots, 1, 2), 2 * rng.normal(size=(6, n_sets))
     start = rng.dirichlet(np.full(n_sets, 0.3), size=6)
     start[0] = np.eye(n_sets)[0]
-    solution = minimise_on_simplex(curvature, pull, start)
+    solution = minimise_on_simplex(unit * curvature, unit * pull, start)
     assert (solution >= 0).all()
     np.testing.assert_allclose(solution.sum(axis=1), 1.0, rtol=1e-12)
     values = np.einsum("ni,nij,nj->n", solution, curvature, solution) / 2 - (pull * solution).sum(axis=1)

@@ -15,7 +15,8 @@ def sets_of(family):
 
 @pytest.mark.parametrize(("alpha", "beta", "delta"), [(1.0, 2.0, 10.0), (0.0, 1.5, 2.0), (2.0, 3.0, 1.0)])
 @pytest.mark.parametrize("family", ["full", "simple", [{0}, {1}, {2}, {0, 1}]])
-def test_one_update_follows_the_formulas(alpha, beta, delta, family, rng):
+def test_one_update_follows_the_formulas(alpha, beta, delta, family, rng, monkeypatch):
+    monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", 10)
     X, start = rng.normal(size=(25, 2)), rng.normal(size=(3, 2))
     with pytest.warns(ConvergenceWarning, match="ECM did not converge in max_iter=1 iterations"):
         ecm = ECM(3, focal_sets=family, alpha=alpha, beta=beta, delta=delta, init=start, max_iter=1).fit(X)

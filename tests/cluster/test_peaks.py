@@ -96,6 +96,15 @@ def test_rows_of_little_belief_come_last():
     delta = np.array([5.0, 4.0, 0.1, 50.0, 0.1])
     assert choose_peaks(belief, delta).tolist() == [0, 1]
     assert choose_peaks(belief, delta, 4).tolist() == [0, 1, 2, 3]
+    assert choose_peaks(np.array([0.5, 0.4, 0.1, 0.1]), np.array([5.0, 4.0, 3.0, 2.0])).tolist() == [0, 1]
+
+
+def test_the_gap_is_between_the_last_value_chosen_and_the_first_left():
+    belief, delta = np.array([0.5, 0.4, 0.3, 0.5, 0.45, 0.2]), np.array([9.0, 0.5, 0.5, 8.0, 0.4, 2.0])
+    # Of the rows with at least the median belief, 0.425, row 4 alone is left.
+    assert DecisionGraph(belief, delta, np.array([0, 3])).gap == pytest.approx(8.0 * 0.5 / (0.4 * 0.45))
+    # Duplicates of peaks are none that was left.
+    assert DecisionGraph(np.full(4, 0.5), np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 1])).gap == np.inf
 
 
 def test_rows_nobody_believes_in_are_no_peaks():

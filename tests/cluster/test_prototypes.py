@@ -49,6 +49,17 @@ def test_start_is_the_weighted_mean_of_the_groups(init):
     assert any(np.allclose(np.sort(start, axis=0), [[0.25], [100.5]]) for start in starts)
 
 
+def test_the_best_of_several_starts_is_kept(rng):
+    X = np.concatenate([rng.normal(mean, 0.3, (20, 2)) for mean in ([0, 0], [0, 4], [4, 0], [9, 9], [9, 5])])
+    sample = distinct(X, np.ones(100))
+    for seed in range(10):
+        random = np.random.RandomState(seed)
+        starts = [starting_means(sample, 5, "random", random) for _ in range(4)]
+        each = [FCM(5, init=start).fit(X).objective_ for start in starts]
+        best = FCM(5, init="random", n_init=4, random_state=seed).fit(X).objective_
+        assert best == pytest.approx(min(each), rel=1e-12)
+
+
 @pytest.mark.parametrize("clusterer", [FCM, ECM])
 def test_groups_that_kmeans_cannot_tell_apart_are_counted(clusterer):
     X = nearly_equal_rows()
