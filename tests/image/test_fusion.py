@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from egmm.belief import combine
 from egmm.cluster import BPEC, ECM
 from egmm.image import BrainPhantom, SegmentedImage, fuse, make_brain_phantom, refine, segment
 from egmm.metrics import ari, nmi, purity
@@ -145,9 +146,13 @@ def test_a_modality_that_is_ignored_changes_nothing(parts: tuple[SegmentedImage,
 
 
 @pytest.mark.parametrize("rule", ["conjunctive", "yager", "dubois-prade", "pcr6", "disjunctive", "mean"])
-def test_every_rule_gives_masses(parts: tuple[SegmentedImage, SegmentedImage], rule: str) -> None:
+def test_every_rule_is_that_of_partitions(parts: tuple[SegmentedImage, SegmentedImage], rule: str) -> None:
     fused = fuse(*parts, NUMBERS, rule=rule)
     np.testing.assert_allclose(fused.kinds.mass.sum(axis=1), 1)
+    refined = [refine(part, numbers, AREAS).partition for part, numbers in zip(parts, NUMBERS, strict=True)]
+    wanted = combine(*refined, rule=rule)
+    assert fused.focal_sets == wanted.focal_sets
+    np.testing.assert_allclose(fused.partition.mass, wanted.mass, atol=1e-12)
     np.testing.assert_allclose(fused.conflict(), fuse(*parts, NUMBERS).conflict(), atol=1e-6)
 
 
@@ -175,6 +180,11 @@ def test_total_conflict_is_settled_as_asked() -> None:
     np.testing.assert_allclose(fuse(*parts, on_conflict="empty").mass(()), [[0, 1, 0, 0]], atol=1e-6)
 
 
+def test_sets_that_always_meet_are_in_no_conflict() -> None:
+    whole = segment(np.arange(6.0).reshape(2, 3), n_clusters=1)
+    assert not fuse(whole, whole).conflict().any()
+
+
 def test_three_modalities_and_no_refining() -> None:
     first, second = certain([0, 0, 9, 9], [0, 0, 9, 9])
     np.testing.assert_array_equal(fuse(first, second, first).labels(), [[1, 1, 2, 2]])
@@ -188,7 +198,7 @@ def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedIm
         ((t1,), {}, ValueError, "fuse needs two segmentations or more, got 1"),
         ((t1, "t2", NUMBERS), {}, TypeError, "fuse takes SegmentedImage objects and a refining last, got str"),
         ((t1, t2, NUMBERS), {"refining": NUMBERS}, TypeError, "fuse takes SegmentedImage objects, got list"),
-        ((t1, smaller, NUMBERS), {}, ValueError, r"T1 and T2 were segmented in different masks \("),
+        ((t1, smaller, NUMBERS), {}, ValueError, rf"different masks \({t1.n_voxels} and {smaller.n_voxels} v"),
         ((t1, t2, NUMBERS[:1]), {}, ValueError, "refining must have one entry for each of the 2 sources, got 1"),
         ((t1, t2, [[{0}, {1}, {2}], [{0}, {1}]]), {}, ValueError, r"each of its 2 clusters \(CSF, tissue\), got 3"),
         ((t1, t2, [[{0}, {1}], [{1, 2}, {0}]]), {}, ValueError, r"source 0 must cover .* cluster 3 \(number 2 counted"),
