@@ -133,6 +133,22 @@ def test_maps_go_to_png(tmp_path: Path, two_areas: np.ndarray, volume: np.ndarra
     assert np.array(Pillow.open(tmp_path / "cut.tif")).shape == (20, 6)
 
 
+def test_doubt_is_seen_in_png(tmp_path: Path) -> None:
+    # Dark, between, and bright.
+    grey = np.random.default_rng(3).normal(40, 5, (24, 21)) + 40 * (np.arange(21) // 7)
+    doubtful = segment(np.rint(grey).astype(np.uint8), n_clusters=2)
+    pictures = {}
+    for what in ("lower", "upper", "ambiguity"):
+        doubtful.to_png(tmp_path / "map.png", what, **({} if what == "ambiguity" else {"cluster": 1}))
+        pictures[what] = np.array(Pillow.open(tmp_path / "map.png")).astype(int)
+    lower, upper = doubtful.lower()[..., 1], doubtful.upper()[..., 1]
+    assert (upper & ~lower).any()
+    is_blue = {what: pictures[what][..., 2] > pictures[what][..., 0] + 50 for what in ("lower", "upper")}
+    np.testing.assert_array_equal(is_blue["upper"], upper & ~lower)
+    assert not is_blue["lower"].any()
+    np.testing.assert_array_equal(pictures["ambiguity"], np.rint(doubtful.ambiguity() * 255))
+
+
 def flat_map() -> SegmentedImage:
     return segment(np.arange(12.0).reshape(3, 4), n_clusters=2)
 
