@@ -118,6 +118,15 @@ def test_an_ascent_that_goes_on_is_the_whole(blobs) -> None:
     assert_same(parts.run(2000), whole, rtol=1e-13)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_from_where_it_stopped_one_step_is_enough(blobs, unit) -> None:
+    # In small units log-likelihoods are positive, in large ones negative.
+    X, labels = blobs[0] * unit, blobs[1]
+    end = ascend(X, labels, "numba")
+    again = Ascent.from_start(end.problem, end.point.params, tol=1e-3, accelerate=False).run(50)
+    assert (again.n_iter, again.converged) == (1, True)
+
+
 # Where steps are made one by one ----------------------------------------------------------------------------------
 
 

@@ -35,3 +35,16 @@ def test_without_certainty_no_single_cluster_need_have_weight(blobs, family) -> 
     weights = np.where((problem.shares > 0).sum(axis=1) == 1, 0.0, 1.0)
     point = problem.evaluate(params._replace(weights=weights / weights.sum()))
     assert point.objective == point.log_likelihood
+
+
+@pytest.mark.parametrize(
+    ("family", "covariance", "is_exact"),
+    [("pairs", "EEE", True), ("singletons", "VVV", True), ("pairs", "VVV", False), ("singletons", "EII", True)],
+)
+def test_an_exact_m_step_finds_nothing_more_to_do(blobs, family, covariance, is_exact) -> None:
+    problem = problem_of(blobs[0], family, covariance=covariance)
+    point = after_em(problem, blobs[1], 2)[-1]
+    once = problem.m_step(point)
+    twice = problem.m_step(point._replace(params=once))
+    assert problem.has_exact_m_step is is_exact
+    assert np.allclose(once.covariances, twice.covariances, rtol=1e-9) is is_exact
