@@ -11,6 +11,7 @@ from egmm.em.loop import Ascent
 from em.problems import after_em, problem_of, start_of
 
 FAMILIES = ("full", "pairs", "singletons")
+NONE_SINGLE = [{0, 1}, {1, 2}, {0, 2}]
 PRIOR = {"kappa": 2.0, "mean": [1.0, 0.0, 0.5]}
 EXACT = ("EII", "EEI", "VVI", "EEE", "VVV")
 """Models whose coordinates are independent in the complete-data information of singletons; VII has redundant ones."""
@@ -72,7 +73,7 @@ def test_the_gradient_is_that_of_the_objective(rng, data, covariance, family, pr
     np.testing.assert_allclose(got, slopes, rtol=1e-5, atol=1e-6 * np.abs(slopes).max())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, NONE_SINGLE], ids=str)
 def test_the_gradient_knows_the_prior_of_the_weights(rng, data, family) -> None:
     weight = rng.random(210) + 0.5
     problem, coordinates, point, _ = coordinates_at(data, "VVI", family=family, weight=weight, certainty=0.7)

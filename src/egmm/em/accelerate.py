@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from egmm._checks import FloatArray
 from egmm.em.covariance import SHARED
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import Parameters, is_single
 from egmm.em.precisions import precision_coordinates
 from egmm.em.prior import certainty_counts
 from egmm.em.problem import Point, Problem
@@ -40,6 +40,8 @@ class Coordinates:
         self._precisions = precision_coordinates(problem.covariance, covariances)
         n_focal, n_means = len(reference.weights), reference.means.size
         self._cuts = (n_focal, n_focal + n_means)
+        # Where no focal set is a single cluster, the weights' prior says nothing.
+        self._known = problem.certainty * problem.moments.weight if is_single(problem.shares).any() else 0.0
 
     def vector(self, point: Point) -> FloatArray:
         """Coordinates of a point's parameters."""
@@ -61,10 +63,9 @@ class Coordinates:
         norm = np.sqrt(roots @ roots)
         unit = roots / norm
         # A set at weight zero stays there: its slope is zero, whatever the round-off in its count.
-        known = self.problem.certainty * self.problem.moments.weight
-        counts = point.statistics.set_counts + certainty_counts(unit**2, self.problem.shares, known)
+        counts = point.statistics.set_counts + certainty_counts(unit**2, self.problem.shares, self._known)
         ratio = np.divide(counts, unit, out=np.zeros_like(unit), where=unit != 0)
-        weights = (2.0 / norm) * (ratio - (self.problem.moments.weight + known) * unit)
+        weights = (2.0 / norm) * (ratio - (self.problem.moments.weight + self._known) * unit)
         means, precisions = slopes(self.problem, point)
         own = self._precisions.gradient(entries, precisions)
         return np.concatenate([weights, (means * self._scales).ravel(), own])
@@ -73,8 +74,7 @@ class Coordinates:
         """Complete-data information at `vector`, whose inverse makes a gradient EM's step, to first order."""
         own = self._precisions.information(self._split(vector)[2], covariance_counts(self.problem, point))
         means = MeansInformation(self.problem, point)
-        n_rows = (1 + self.problem.certainty) * self.problem.moments.weight
-        return Information(4 * n_rows, means, self._scales, own)
+        return Information(4 * (self.problem.moments.weight + self._known), means, self._scales, own)
 
     def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         first, second = self._cuts
