@@ -70,6 +70,19 @@ def test_a_fit_that_died_ends_with_the_same_bits(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_chance_goes_on_where_it_was(X: np.ndarray, die_at: Any, tmp_path: Path) -> None:
+    def model(seed: int, **options: Any) -> EGMM:
+        return EGMM(3, init="random", n_init=4, random_state=np.random.RandomState(seed), **options)
+
+    whole = model(3).fit(X)
+    die_at(20)
+    with pytest.raises(Killed):
+        model(3, checkpoint=tmp_path / "state").fit(X)
+    die_at(0)
+    # A new process has a generator in another state.
+    assert_same_bits(model(8, checkpoint=tmp_path / "state").fit(X), whole)
+
+
 def test_it_goes_on_where_it_was(X: np.ndarray, die_at: Any, tmp_path: Path) -> None:
     whole = EGMM(3, random_state=3, tol=1e-10).fit(X).n_iter_
     most = whole // 2 + 8

@@ -267,6 +267,14 @@ def test_a_prior_that_leaves_means_alone_leaves_that_of_a_cluster_without_rows(f
     np.testing.assert_allclose(got.means, [[0.0, 0.0], [7.0, 7.0]], atol=1e-12)
 
 
+def test_a_step_to_a_singular_covariance_names_the_cluster():
+    scatters = np.array([np.eye(2), np.ones((2, 2))]) * 10
+    statistics = Statistics(np.full(2, 10.0), np.zeros((2, 2)), scatters, 0.0)
+    params = Parameters(np.full(2, 0.5), np.zeros((2, 2)), np.stack([np.eye(2)] * 2))
+    with pytest.raises(NotPositiveDefiniteError, match=r"the VVV covariance of cluster 2 \(10 rows\) is not positive"):
+        m_step(statistics, Moments(20.0, np.zeros(2), scatters.sum(axis=0)), np.eye(2), params, "VVV", np.zeros(2))
+
+
 def test_own_covariances_need_second_moments():
     params = Parameters(np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1)))
     statistics = Statistics(np.ones(1), np.zeros((1, 1)), None, 0.0)

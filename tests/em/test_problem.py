@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from egmm.em import estep, estep_numba
 from em.problems import after_em, problem_of
 
 
@@ -48,3 +49,12 @@ def test_an_exact_m_step_finds_nothing_more_to_do(blobs, family, covariance, is_
     twice = problem.m_step(point._replace(params=once))
     assert problem.has_exact_m_step is is_exact
     assert np.allclose(once.covariances, twice.covariances, rtol=1e-9) is is_exact
+
+
+def test_the_engine_asked_for_makes_the_pass(blobs, backend, monkeypatch) -> None:
+    made = []
+    for name, engine in (("numpy", estep), ("numba", estep_numba)):
+        prepare = engine.prepare
+        monkeypatch.setattr(engine, "prepare", lambda *args, n=name, p=prepare: made.append(n) or p(*args))
+    after_em(problem_of(blobs[0], engine=backend), blobs[1], 1)
+    assert made == [backend, backend]
