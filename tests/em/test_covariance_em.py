@@ -110,8 +110,9 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
 @pytest.mark.parametrize("model", PUBLISHED)
-def test_singletons_have_the_published_posterior_mode(blobs, model):
+def test_singletons_have_the_published_posterior_mode(blobs, model, ridge):
     X, labels = blobs
     X, prior = X - X.mean(axis=0), prior_for(model)
     groups = [X[labels == k][: 10 + 5 * k] for k in range(3)]
@@ -123,10 +124,11 @@ def test_singletons_have_the_published_posterior_mode(blobs, model):
     T = []
     for g in groups:
         gap, share = g.mean(axis=0) - prior.mean, prior.kappa * len(g) / (prior.kappa + len(g))
-        T.append(np.cov(g.T, bias=True) * len(g) + share * np.outer(gap, gap))
+        # A ridge is as much more scatter per row; the prior's rows have none.
+        T.append(np.cov(g.T, bias=True) * len(g) + share * np.outer(gap, gap) + len(g) * ridge * np.eye(3))
     expected = PUBLISHED[model](np.array(T), n, prior.degrees, prior.scale)
-    start = start_from_groups(statistics, total, 3, model, np.zeros(3), prior)
-    step = m_step(statistics, total, np.eye(3), start, model, np.zeros(3), prior)
+    start = start_from_groups(statistics, total, 3, model, np.full(3, ridge), prior)
+    step = m_step(statistics, total, np.eye(3), start, model, np.full(3, ridge), prior)
     for params in (start, step):
         np.testing.assert_allclose(params.means, means, rtol=1e-10)
         np.testing.assert_allclose(params.covariances, expected, rtol=1e-9, atol=1e-12)

@@ -42,8 +42,8 @@ def m_step(
     counts = statistics.set_counts
     weights = set_weights(counts, shares, certainty)
     if covariance in SHARED:
-        means, covariances = _shared(statistics, moments, shares, params, covariance, prior)
-        return Parameters(weights, means, covariances + np.diag(ridge))
+        means, covariances = _shared(statistics, moments, shares, params, covariance, ridge, prior)
+        return Parameters(weights, means, covariances)
     expected = expected_terms(statistics, shares, covariance, ridge, prior)
     if is_single(shares).all():
         means, covariances = _singletons(expected, params, covariance)
@@ -171,8 +171,10 @@ def _shared(
     shares: FloatArray,
     params: Parameters,
     covariance: str,
+    ridge: FloatArray,
     prior: Prior | None,
 ) -> tuple[FloatArray, FloatArray]:
+    n_rows = moments.weight
     if prior is not None:
         scatters = np.repeat(moments.scatter[None] / len(params.means), len(params.means), axis=0)
         counts = statistics.set_counts
@@ -183,7 +185,8 @@ def _shared(
     overlap = overlap_matrix(statistics.set_counts, shares)
     means = cluster_means(overlap, statistics.cluster_sums, params.means)
     scatter = residual_scatter(overlap, statistics.cluster_sums, moments.scatter, means)
-    return means, shared_covariance(scatter / moments.weight, covariance)
+    # The ridge comes with the rows; what a prior counts for has none.
+    return means, shared_covariance(scatter / moments.weight, covariance) + np.diag(n_rows / moments.weight * ridge)
 
 
 def overlap_matrix(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
