@@ -170,6 +170,22 @@ def test_a_constant_column_changes_nothing(blobs, backend, value) -> None:
         EGMM(3, init=labels, reg_covar=0.0, engine=backend).fit(wide)
 
 
+@pytest.mark.parametrize("model", ["EEE", "VVI", "VVV"])
+def test_a_constant_column_changes_nothing_where_a_fit_starts_from_another(blobs, backend, model) -> None:
+    X, _ = blobs
+    wide = np.column_stack([X, np.full(180, 0.1)])
+    plain, after_mixture = (
+        EGMM(3, covariance=model, init="mixture", random_state=0, engine=backend).fit(rows) for rows in (X, wide)
+    )
+    again = EGMM(3, covariance=model, init="mixture", random_state=0, engine=backend, warm_start=True)
+    for fitted in (after_mixture, again.fit(wide).fit(wide)):
+        assert not fitted.degenerate_
+        np.testing.assert_allclose(fitted.weights_, plain.weights_, atol=1e-2)
+        # The column has the automatic ridge as its variance, 1e-9.
+        own = -0.5 * 180 * np.log(2 * np.pi * 1e-9)
+        assert fitted.log_likelihood_ == pytest.approx(plain.log_likelihood_ + own, abs=0.05)
+
+
 @pytest.mark.parametrize("combine", [lambda X: X[:, 0], lambda X: X @ [2.0, -0.3], lambda X: 5 - X[:, 1]])
 def test_collinear_columns(blobs, backend, combine) -> None:
     X, labels = blobs

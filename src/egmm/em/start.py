@@ -314,11 +314,11 @@ def start_parameters(
 def automatic_ridge(within: FloatArray, moments: Moments) -> FloatArray:
     """1e-9 of the start's variances `within` clusters, at least 1e-12 of the whole variance, per feature.
 
-    A constant feature has neither; any variance serves it, because it tells no cluster from another.
+    A constant feature has neither; any variance serves it, because it tells no cluster from another. Its variance
+    within clusters may be the ridge of an earlier fit.
     """
     whole = np.diag(moments.scatter) / moments.weight
-    ridge = np.maximum(1e-9 * within, 1e-12 * whole)
-    return np.where(ridge > 0, ridge, 1e-9)
+    return np.where(whole > 0, np.maximum(1e-9 * within, 1e-12 * whole), 1e-9)
 
 
 def make_ridge(reg_covar: float | str, covariances: FloatArray, moments: Moments) -> FloatArray:
