@@ -312,3 +312,11 @@ def test_thirty_clusters_with_pairs(rng, backend) -> None:
     assert_sound(model, X)
     assert len(model.weights_) == 30 + 435 + 1
     assert adjusted_rand_score(labels, model.labels_) > 0.9
+
+
+def test_nothing_but_rounding_left_along_the_tangent_of_a_model() -> None:
+    # Each cluster's residual is off what the EVI model can follow, so that conjugate gradients have nowhere to go.
+    X = np.array([[0.3, 0.8], [0.3, -1.3], [0.9, 0.4]])
+    model = EGMM(2, covariance="EVI", init=[0, 1, 1]).fit(X)
+    assert model.degenerate_
+    assert np.isfinite(model.log_likelihood_history_).all()

@@ -153,7 +153,7 @@ def newton_direction(expected: Expected, point: Point, covariance: str) -> Float
     for _ in range(MAX_CONJUGATE):
         image = curvature(expected, point, search)
         bend = float((search * image).sum())
-        if not bend > 0:
+        if not (size > 0 and bend > 0):  # Along the tangent nothing is left but rounding.
             break
         direction = direction + (size / bend) * search
         residual = residual - (size / bend) * image
