@@ -257,6 +257,8 @@ def select_model(
     2
     """
     check_choice("criterion", criterion, CRITERIA)
+    if not isinstance(n_clusters, Iterable):
+        raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, 1)
@@ -299,11 +301,16 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
 
 
 def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
-    if not isinstance(covariance, str):
-        return list(covariance)
-    if covariance != "all":
-        return [covariance]
-    return all_models(X.shape[1] if is_remote(X) else np.shape(X)[1])
+    """Names of the models to try; a wrong one is no candidate that failed."""
+    n_features = X.shape[1] if is_remote(X) else np.shape(X)[1]
+    if covariance == "all":
+        return all_models(n_features)
+    if not isinstance(covariance, Iterable):
+        raise TypeError(f"covariance must be the name of a model, 'all' or a list of names, got {covariance!r}.")
+    models = [covariance] if isinstance(covariance, str) else list(covariance)
+    for model in models:
+        resolve_covariance(model, n_features)
+    return models
 
 
 def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
