@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from egmm.datasets import make_two_class
+from egmm import EGMM
+from egmm.datasets import make_four_class, make_two_class
 from egmm.em.accelerate import MEMORY, Coordinates, Memory, QuasiNewton
 from egmm.em.covariance import MODELS, SHARED, n_covariance_parameters
 from egmm.em.loop import Ascent
@@ -314,6 +315,17 @@ def test_the_objective_never_falls(covariance, family, prior) -> None:
     assert np.diff(objectives).min() >= -1e-12 * np.abs(objectives).max()
 
 
+@pytest.mark.parametrize(
+    ("covariance", "seed"), [("EEE", 1), ("EEE", 3), ("VVI", 0), ("VVI", 2), ("EVE", 0), ("VVV", 0), ("VVV", 2)]
+)
+def test_no_more_than_the_tolerance_is_left(covariance, seed) -> None:
+    X, _ = make_four_class(400, random_state=seed)
+    model = EGMM(4, covariance=covariance, random_state=0, warm_start=True).fit(X)
+    reached = model.log_likelihood_
+    model.set_params(tol=1e-11, max_iter=5000).fit(X)
+    assert model.log_likelihood_ - reached < 1e-6 * len(X)
+
+
 ELSEWHERE = {("EVV", "pairs"), ("VVV", "pairs"), ("VEE", "pairs")}
 """Where quasi-Newton and EM end in different maxima."""
 
@@ -326,7 +338,8 @@ def test_the_end_is_em_s_and_not_later(covariance, family) -> None:
     problem = problem_of(X, family, covariance=covariance)
     fast, _ = ascend(problem, labels, accelerate=True, tol=1e-6 * len(X))
     plain, _ = ascend(problem, labels, accelerate=False, tol=1e-6 * len(X))
-    assert fast.n_passes <= 1.2 * plain.n_passes + 2
+    # Plain EM stops at a small gain, accelerated EM where little is left: that takes a few passes more.
+    assert fast.n_passes <= 1.2 * plain.n_passes + 4
     assert fast.point.objective >= plain.point.objective - 1e-6 * len(X)
     if (covariance, family) not in ELSEWHERE:
         assert fast.point.objective < plain.point.objective + 0.05

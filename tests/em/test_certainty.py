@@ -72,7 +72,7 @@ def test_more_certainty_more_weight_on_single_clusters(data) -> None:
     for certainty in (0.0, 0.1, 1.0):
         model = EGMM(3, init=labels, certainty=certainty).fit(X)
         shares.append(model.weights_[(model.focal_sets_.shares > 0).sum(axis=1) == 1].sum())
-    assert shares == sorted(shares)
+    assert np.diff(shares).min() > -1e-5
     assert shares[2] > shares[0] + 0.05
     single = EGMM(3, init=labels, focal_sets="singletons")
     np.testing.assert_allclose(

@@ -37,6 +37,10 @@ GROWTH = 0.01
 GROWN_STEPS, MOST_GROWN = 16, 4.0
 """Passes of growth that a growing set is given at once, and the most it is multiplied by."""
 
+SURE = 0.01
+"""Share of the tolerance that EM's own step must promise for quasi-Newton to be believed that no more than it is left:
+of directions it has not been along it has learnt nothing, and there EM goes on at 99 % of each gain or less."""
+
 WORTH_GROWING = 0.01
 """Share of the tolerance that this must gain: what grows gains more with every step."""
 
@@ -118,12 +122,16 @@ class Ascent:
         return self.point.log_likelihood - before.log_likelihood
 
     def _newton_step(self, newton: QuasiNewton) -> None:
-        step, slope = newton.propose()
-        if 0.5 * abs(slope) < self.tol:
-            self._arrive_or_leave(newton)
+        with np.errstate(all="ignore"):  # Of a cluster without rows nothing is known: the slope is then no number.
+            step, slope = newton.propose()
+        is_near = 0.5 * abs(slope) < self.tol
+        em_gain = newton.em_gain() if is_near else np.inf
+        if em_gain < SURE * self.tol:
+            self._stop_or_revive()
             return
-        if not slope > 0:
-            self._leave_newton()
+        # Near the end EM may promise more than quasi-Newton: what was learnt misleads.
+        if not slope > 0 or (is_near and em_gain > self.tol):
+            self._leave_newton(is_near)
             return
         for _ in range(3):
             point = self._try(partial(newton.params_at, step))
@@ -135,15 +143,7 @@ class Ascent:
             # The parabola through both values and the slope, kept within sight of the step.
             shrink = float(np.clip(0.5 * slope / (slope - gain), 0.1, 0.5))
             step, slope = step * shrink, slope * shrink
-        self._leave_newton()
-
-    def _arrive_or_leave(self, newton: QuasiNewton) -> None:
-        """Stop where quasi-Newton promises no more, unless EM does and keeps it: what was learnt may mislead."""
-        before = self.point
-        if newton.em_gain() > self.tol:
-            self._leave_newton()
-        if self.point is before or self.problem.gain(before, self.point) < self.tol:
-            self._stop_or_revive()
+        self._leave_newton(is_near)
 
     def _stop_or_revive(self) -> None:
         """Stop, unless light focal sets still grow: that is a saddle, not a maximum, and gains are yet to come."""
@@ -164,11 +164,14 @@ class Ascent:
                 return
         self.converged = True
 
-    def _leave_newton(self) -> None:
-        """Go back to EM, which cannot fail."""
+    def _leave_newton(self, is_near: bool) -> None:
+        """Go back to EM, which cannot fail; stop where it gains no more than was left near the end."""
+        before = self.point
         self.newton = None
-        self.trail = [self.point]
+        self.trail = [before]
         self._em_step()
+        if is_near and self.problem.gain(before, self.point) < self.tol:
+            self._stop_or_revive()
 
     def _try(self, make: Callable[[], Parameters]) -> Point | None:
         """Evaluate the parameters at the end of a step; None where it is out of bounds."""
