@@ -137,6 +137,11 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"init": np.zeros((2, 2))}, ValueError, "init must have shape (3, 2), got (2, 2)."),
         ({"init": [[0, 0], [1, np.nan], [2, 2]]}, ValueError, "init must be finite, but entry (1, 1) is nan."),
         ({"init": [0, 1, 2]}, ValueError, "init (labels) must have shape (180,), got (3,)."),
+        (
+            {"init": [[0.0, 0.0], [1.0], [2.0, 2.0]]},
+            ValueError,
+            "init must be one of 'kmeans', 'random', 'mixture', a label per row or a mean per cluster, got lists of un",
+        ),
         ({"init": np.repeat([0, 1, 3], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 3."),
         ({"init": np.repeat([0, 1, 0.5], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 0.5."),
         ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "init leaves cluster 2 (label 1) without rows"),

@@ -356,7 +356,14 @@ class EGMM(ClusterMixin, FittedMixture):
             return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
         if isinstance(self.init, str):
             return check_choice("init", self.init, STARTS)
-        if np.ndim(self.init) == 1:
+        try:
+            n_axes = np.ndim(self.init)
+        except ValueError:  # NumPy's own message says neither what nor where.
+            raise ValueError(
+                f"init must be one of {', '.join(map(repr, STARTS))}, a label per row or a mean per cluster, "
+                "got lists of unequal lengths."
+            ) from None
+        if n_axes == 1:
             return self._start_labels(rows.shape[0])
         return check_prototypes(self.init, self.n_clusters, rows.shape[1])
 
