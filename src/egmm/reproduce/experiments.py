@@ -16,6 +16,7 @@ from egmm.image import SegmentedImage, fuse, make_brain_phantom
 from egmm.image import segment as segment_image
 from egmm.image.phantom import BrainPhantom
 from egmm.metrics import ari, matched_accuracy, nmi, purity, set_scores
+from egmm.mixture import EGMM
 from egmm.reproduce.algorithms import ALGORITHMS, PAPER_MODE, fit, paper_mode
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
@@ -106,19 +107,19 @@ def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
     sets = "full" if cell.dataset == "Diamond" else "pairs"
     if cell.algorithm == PAPER_MODE:
         models = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets) for c in EBIC_COUNTS}
-        found = {count: model.ebic_ for count, model in models.items()}
-        is_sound = {count: not model.degenerate_ for count, model in models.items()}
-        left_open = _left_open(models[PRINTED_CHOICE[cell.dataset]].partition(X))
     else:
-        table = select_model(X, EBIC_COUNTS, focal_sets=sets, random_state=cell.run, n_jobs=1).table()
-        found = {record["n_clusters"]: record["ebic"] for record in table}
-        is_sound = {record["n_clusters"]: not record["degenerate"] for record in table}
-        left_open = {}
-    highest = max(found, key=lambda count: found[count])
-    # A degenerate fit's likelihood is no guide; `select_model` takes it only where there is no other.
-    best = max(found, key=lambda count: (is_sound[count], found[count]))
-    values = {str(count): float(value) for count, value in found.items()}
-    return {**values, "highest": highest, "chosen": best, **left_open}
+        found = select_model(X, EBIC_COUNTS, "all", focal_sets=sets, random_state=cell.run, n_jobs=1).candidates
+        models = {c: max((f.model for f in found if f.model and f.n_clusters == c), key=_worth) for c in EBIC_COUNTS}
+    highest = max(models, key=lambda count: models[count].ebic_)
+    chosen = max(models, key=lambda count: _worth(models[count]))
+    values = {str(count): float(model.ebic_) for count, model in models.items()}
+    left_open = _left_open(models[PRINTED_CHOICE[cell.dataset]].partition(X))
+    return {**values, "highest": highest, "chosen": chosen, **left_open}
+
+
+def _worth(model: EGMM) -> tuple[bool, float]:
+    """Order models as `select_model` does: a degenerate fit's likelihood is no guide."""
+    return not model.degenerate_, model.ebic_
 
 
 def _left_open(partition: CredalPartition) -> Numbers:
