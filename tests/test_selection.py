@@ -239,7 +239,7 @@ def test_wrong_arguments(blobs) -> None:
         select_model(blobs, [0, 1])
     with pytest.raises(TypeError, match=r"n_clusters must list numbers to try, such as range\(2, 9\) or \[3\], got 3"):
         select_model(blobs, 3)
-    with pytest.raises(TypeError, match="covariance must be the name of a model, 'all' or a list of names, got None"):
+    with pytest.raises(ValueError, match=r"^covariance must be one of 'EII', .*; got None"):
         select_model(blobs, [2], None)
     for wrong in ("VVX", ["EEE", "VVX"]):
         with pytest.raises(ValueError, match=r"^covariance must be one of 'EII', .*; got 'VVX'"):

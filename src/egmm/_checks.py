@@ -81,6 +81,16 @@ def _is_unknown(labels: NDArray[Any]) -> BoolArray:
     return np.zeros(len(labels), dtype=bool)
 
 
+def listed(value: Any) -> list[Any]:
+    """Entries of an iterable; anything else, and a text, as the only entry."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        return [value]
+
+
 def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:
     """Say by how many rows two arguments differ, if they do."""
     if len(first) != len(second):

@@ -19,7 +19,7 @@ from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
-from egmm.em.covariance import all_models, is_diagonal, resolve_covariance
+from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
 from egmm.fitted import criteria_of
@@ -266,15 +266,15 @@ def select_model(
     higher_is_better = CRITERIA[criterion]
     seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
-        models = _models(covariance, X)
+        models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
         base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         index = _index(estimator)
         criterion, higher_is_better = index.name, index.higher_is_better
         _check_counts(counts, estimator, index)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
-    if not counts or not models:
-        raise ValueError("n_clusters and covariance must each name at least one choice, got an empty list.")
+    if not counts:
+        raise ValueError("n_clusters must name at least one choice, got an empty list.")
     base.set_params(random_state=seed)
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
@@ -298,19 +298,6 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
         check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
-
-
-def _models(covariance: str | Iterable[str], X: Any) -> list[str]:
-    """Names of the models to try; a wrong one is no candidate that failed."""
-    n_features = X.shape[1] if is_remote(X) else np.shape(X)[1]
-    if covariance == "all":
-        return all_models(n_features)
-    if not isinstance(covariance, Iterable):
-        raise TypeError(f"covariance must be the name of a model, 'all' or a list of names, got {covariance!r}.")
-    models = [covariance] if isinstance(covariance, str) else list(covariance)
-    for model in models:
-        resolve_covariance(model, n_features)
-    return models
 
 
 def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real
+from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real, listed
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
 from egmm.cluster.prototypes import STARTS
-from egmm.em.covariance import all_models, is_diagonal, resolve_covariance
+from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.replicates import Mixtures, coefficients, posteriors
 from egmm.mixture import EGMM
 from egmm.rows.threads import Threads, one_blas_thread
@@ -200,7 +200,7 @@ class BootGMM(CredalClusterer):
     # Steps of fit --------------------------------------------------------------------------------------------
 
     def _set_mixture(self, X: FloatArray, random: np.random.RandomState) -> None:
-        models = self._models(X.shape[1])
+        models = chosen_models(self.covariance, X.shape[1])
         starts = self._starts(X, random)
         base = EGMM(focal_sets="singletons", reg_covar=self.reg_covar, n_jobs=self.n_jobs)
         verbose = bool(self.verbose)
@@ -223,7 +223,7 @@ class BootGMM(CredalClusterer):
     def _counts(self) -> list[int]:
         if self.n_clusters is None:
             return list(SEARCHED)
-        counts = [check_integer("n_clusters", count, 1, MAX_CLUSTERS) for count in _listed(self.n_clusters)]
+        counts = [check_integer("n_clusters", count, 1, MAX_CLUSTERS) for count in listed(self.n_clusters)]
         if not counts:
             raise ValueError("n_clusters must name at least one number of clusters, got an empty list.")
         return counts
@@ -235,16 +235,6 @@ class BootGMM(CredalClusterer):
         if len(counts) > 1:
             raise ValueError("init must be 'kmeans' or 'random' where several numbers of clusters are tried.")
         return [check_prototypes(self.init, counts[0], X.shape[1])]
-
-    def _models(self, n_features: int) -> list[str]:
-        if isinstance(self.covariance, str) and self.covariance == "all":
-            return all_models(n_features)
-        models = _listed(self.covariance)
-        if not models:
-            raise ValueError("covariance must name at least one model, got an empty list.")
-        for model in models:
-            resolve_covariance(model, n_features)
-        return models
 
     def _set_replicates(self, X: FloatArray, seed: int, n_bootstrap: int) -> None:
         covariance = resolve_covariance(self.covariance_, X.shape[1])
@@ -323,13 +313,3 @@ class BootGMM(CredalClusterer):
         singletons = [self.focal_sets_.index_of({k}) for k in range(len(self.means_))]
         masses[:, singletons] = self.mixture_.predict_proba(X)
         return masses
-
-
-def _listed(value: Any) -> list[Any]:
-    """Entries of an iterable; anything else, and a text, as the only entry."""
-    if isinstance(value, str):
-        return [value]
-    try:
-        return list(value)
-    except TypeError:
-        return [value]

@@ -1,6 +1,8 @@
 """The fourteen covariance models: their names, what they share, how many parameters they have."""
 
-from egmm._checks import check_choice, check_integer
+from typing import Any
+
+from egmm._checks import check_choice, check_integer, listed
 
 MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV", "EVV", "VVV")
 """Volume, shape and orientation of the clusters: E equal, V varying, I the identity (Banfield and Raftery 1993)."""
@@ -42,6 +44,22 @@ def resolve_covariance(name: str, n_features: int) -> str:
 def all_models(n_features: int) -> list[str]:
     """Models to choose among; a single feature has but two."""
     return ["E", "V"] if n_features == 1 else list(MODELS)
+
+
+def chosen_models(covariance: Any, n_features: int) -> list[str]:
+    """Return the models meant by a name, several names or 'all'; a wrong one is refused.
+
+    >>> chosen_models("tied", 4), chosen_models("all", 1)
+    (['tied'], ['E', 'V'])
+    """
+    if isinstance(covariance, str) and covariance == "all":
+        return all_models(n_features)
+    models = listed(covariance)
+    if not models:
+        raise ValueError("covariance must name at least one model, got an empty list.")
+    for model in models:
+        resolve_covariance(model, n_features)
+    return models
 
 
 def is_diagonal(covariance: str) -> bool:

@@ -38,8 +38,8 @@ GROWN_STEPS, MOST_GROWN = 16, 4.0
 """Passes of growth that a growing set is given at once, and the most it is multiplied by."""
 
 SURE = 0.01
-"""Share of the tolerance that EM's own step must promise for quasi-Newton to be believed that no more than it is left:
-of directions it has not been along it has learnt nothing, and there EM goes on at 99 % of each gain or less."""
+"""Quasi-Newton's word that less than the tolerance is left is taken where EM's own step promises less than this share
+of it: of directions it has not been along quasi-Newton knows nothing, and there EM's gains may fall by 1 % a step."""
 
 WORTH_GROWING = 0.01
 """Share of the tolerance that this must gain: what grows gains more with every step."""
