@@ -142,7 +142,7 @@ class CredalPartition:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a partition written by :meth:`save`, which see."""
-        return cls(*storage.read_masses(path))
+        return cls._trusted(*storage.read_masses(path))
 
     # Contents ---------------------------------------------------------------------------------------------
 
