@@ -90,7 +90,8 @@ class EGMM(ClusterMixin, FittedMixture):
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
         Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
     accelerate : bool, default=True
-        Whether quasi-Newton steps take over where EM crawls. False is the paper's plain EM.
+        Whether quasi-Newton steps take over where EM crawls and, of many rows, the sample that named starts look at is
+        fitted first, which saves passes over all of them. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
         Seed of the named starts.
     engine : {'auto', 'numpy', 'numba'}, default='auto'

@@ -293,6 +293,18 @@ def test_what_is_packed_goes_on_alike(data, covariance) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("covariance", ["EEI", "VVI", "VEE", "VEV"])
+def test_curvature_of_a_sample_serves_more_of_the_same_rows(data, covariance) -> None:
+    X, labels = data
+    problem = problem_of(X, covariance=covariance)
+    sample = QuasiNewton.from_trail(problem, after_em(problem, labels, 8))
+    more = problem_of(X, covariance=covariance, weight=np.full(len(X), 7.0))
+    whole = sample.on_more_rows(more, more.evaluate(sample.params_at(np.zeros(1))))
+    (few_step, few_slope), (step, slope) = sample.propose(), whole.propose()
+    np.testing.assert_allclose(step, few_step, atol=1e-9 * np.abs(few_step).max())
+    assert slope == pytest.approx(7 * few_slope, rel=1e-9)
+
+
 # All models, to the end -----------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Checkpoints: what they resume, and what they refuse."""
 
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 from egmm import EGMM
+from egmm.em import fit
 from egmm.em.problem import Problem
+from egmm.em.start import draw_sample
 from row_sources import assert_same_bits, two_groups
 
 
@@ -68,6 +71,21 @@ def test_a_fit_that_died_ends_with_the_same_bits(
     assert_same_bits(model, whole)
     np.testing.assert_array_equal(model.labels_, whole.labels_)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("last", [10, 24, 40])  # on the sample, which takes 15 passes, then on all rows
+def test_a_fit_of_many_rows_that_died_ends_with_the_same_bits(
+    last: int, X: np.ndarray, die_at: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fit, "draw_sample", partial(draw_sample, size=100))
+    die_at(0)
+    whole = EGMM(2, random_state=3, tol=1e-12).fit(X)
+    model = EGMM(2, random_state=3, tol=1e-12, checkpoint=tmp_path / "state")
+    die_at(last)
+    with pytest.raises(Killed):
+        model.fit(X)
+    die_at(0)
+    assert_same_bits(model.fit(X), whole)
 
 
 def test_chance_goes_on_where_it_was(X: np.ndarray, die_at: Any, tmp_path: Path) -> None:

@@ -243,6 +243,73 @@ def test_interrupted_in_the_classical_mixture_it_is_the_best_so_far(rows, classi
     assert got.log_likelihood < end.log_likelihood
 
 
+# The sample first ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(rng, monkeypatch):
+    """Rows of which a sample is a tenth."""
+    draw = fit.draw_sample
+    monkeypatch.setattr(fit, "draw_sample", lambda rows, seed: draw(rows, seed, size=1000))
+    with ArrayRows(np.concatenate([rng.normal(0, 1, (5000, 2)), rng.normal(3.5, 1, (5000, 2))])) as source:
+        yield source
+
+
+def test_of_many_rows_a_sample_is_fitted_first(many, monkeypatch) -> None:
+    after = run(many, random=np.random.RandomState(0)).ascent
+    monkeypatch.setattr(fit, "REHEARSED", np.inf)
+    alone = run(many, random=np.random.RandomState(0)).ascent
+    assert after.converged
+    assert after.point.log_likelihood > alone.point.log_likelihood - 0.02
+    assert after.n_passes < 0.8 * alone.n_passes
+
+
+@pytest.mark.parametrize("init", ["kmeans", "random", "mixture"])
+def test_every_named_start_has_a_rehearsal_on_its_sample(many, monkeypatch, init) -> None:
+    rehearse, ends = fit._Fitting._rehearse, []
+    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *args: ends.append(rehearse(*args)) or ends[-1])
+    first = run(many, init=init, max_iter=1).ascent.history[0]
+    (end,) = ends
+    assert end.problem.moments.weight == 1000
+    with ArrayRows(many.X) as source:
+        again = run(source, init=end.point.params, max_iter=1).ascent
+    assert first == pytest.approx(again.history[0], rel=1e-12)
+
+
+def test_neither_few_rows_nor_plain_em_nor_given_starts_have_a_rehearsal(many, monkeypatch) -> None:
+    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *_: pytest.fail("rehearsed"))
+    run(many, accelerate=False, max_iter=3)
+    run(many, init=np.arange(10_000) % 2, max_iter=3)
+    run(many, init=np.array([[0.0, 0.0], [1.0, 1.0]]), max_iter=3)
+    monkeypatch.setattr(fit, "REHEARSED", 11)
+    run(many, max_iter=3)
+
+
+@pytest.mark.parametrize("fails", ["raises", "degenerates"])
+def test_a_rehearsal_that_fails_is_forgotten(many, monkeypatch, fails) -> None:
+    rehearse, evaluate, check = fit._Fitting._rehearse, fit.Problem.evaluate, fit.is_degenerate
+
+    def is_sample(problem):
+        return problem.rows is not many
+
+    def lost(problem, params):
+        if is_sample(problem):
+            raise NotPositiveDefiniteError("smallest eigenvalue -1e-17")
+        return evaluate(problem, params)
+
+    ends = []
+    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *args: ends.append(rehearse(*args)) or ends[-1])
+    with monkeypatch.context() as patch:
+        if fails == "raises":
+            patch.setattr(fit.Problem, "evaluate", lost)
+        else:
+            patch.setattr(fit, "is_degenerate", lambda ascent, first: is_sample(ascent.problem) or check(ascent, first))
+        got = run(many, random=np.random.RandomState(0))
+    monkeypatch.setattr(fit, "REHEARSED", np.inf)
+    assert got.ascent.history == run(many, random=np.random.RandomState(0)).ascent.history
+    assert ends == [None]
+
+
 # Failures and interruptions --------------------------------------------------------------------------------------
 
 

@@ -158,6 +158,16 @@ class QuasiNewton:
             newton._move(point, coordinates.vector(point))
         return newton
 
+    def on_more_rows(self, problem: Problem, point: Point) -> Self:
+        """Go on at a point of a problem with more of the same rows: gradients grow with their weight."""
+        coordinates = Coordinates(problem, self.coordinates.reference)
+        vector = coordinates.vector(point)
+        newton = type(self)(coordinates, vector, coordinates.gradient(vector, point), point)
+        growth = problem.moments.weight / self.coordinates.problem.moments.weight
+        newton.memory.steps = self.memory.steps
+        newton.memory.changes, newton.memory.products = growth * self.memory.changes, growth * self.memory.products
+        return newton
+
     def pack(self) -> dict[str, FloatArray]:
         """All of the state as arrays, but for the current point."""
         return {

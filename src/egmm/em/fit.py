@@ -59,6 +59,10 @@ CLASSICAL_TOL = 1e-4
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
 """Rows of a large sample, at least, that tell which of several labels lead to the best one, and the tolerance there."""
 
+REHEARSED, REHEARSAL_TOL = 4, 1e-4
+"""Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
+further than that from the one of all rows."""
+
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
 SECONDS_TO_COMPILE = 4.0
@@ -170,12 +174,8 @@ class _Fitting:
             if self.resumed is not None and number == self.resumed.start:
                 ascent = self._unpacked(self.resumed.ascent)
             else:
-                ascent = Ascent.from_start(
-                    self._problem(ridge),
-                    first,
-                    tol=options.tol * self.moments.weight,
-                    accelerate=options.accelerate,
-                )
+                sample = None if interrupted or isinstance(start, Parameters) else start.sample
+                ascent = self._begin(self._problem(ridge), first, sample)
             try:
                 watched = options.verbose or self.checkpoint is not None
                 n_steps = 0 if interrupted else options.max_iter
@@ -226,6 +226,25 @@ class _Fitting:
             total = rows.reduce(row_moments).about(self.moments.centre)
             return fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
 
+    def _begin(self, problem: Problem, first: Parameters, sample: Sample | None) -> Ascent:
+        """Begin an ascent, where rows are many from where one on the sample has ended."""
+        accelerate, tol = self.options.accelerate, self.options.tol * self.moments.weight
+        if accelerate and sample is not None and self.moments.weight > REHEARSED * sample.weights.sum():
+            rehearsal = self._rehearse(problem, first, sample)
+            if rehearsal is not None:
+                return rehearsal.on_more_rows(problem, tol)
+        return Ascent.from_start(problem, first, tol=tol, accelerate=accelerate)
+
+    def _rehearse(self, problem: Problem, first: Parameters, sample: Sample) -> Ascent | None:
+        """Ascend on the sample; None where that degenerates."""
+        with ArrayRows(*sample, n_jobs=1) as rows, suppress(NotPositiveDefiniteError):
+            total = rows.reduce(row_moments).about(self.moments.centre)
+            part = replace(problem, rows=rows, moments=total)
+            tol = max(self.options.tol, REHEARSAL_TOL) * total.weight
+            ascent = Ascent.from_start(part, first, tol=tol, accelerate=True).run(self.options.max_iter)
+            return None if is_degenerate(ascent, first) else ascent
+        return None
+
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
         args = (self.rows, self.moments, self.shares, options.covariance, ridge, self.engine)
@@ -268,7 +287,8 @@ def start_points(
                 yield Classical(sample, component_labels(sample, n_clusters, options.random))
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
-            yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
+            groups = group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters)
+            yield Groups(groups, sample=sample)
     elif isinstance(options.init, list) or options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
         for labels in options.init if isinstance(options.init, list) else [options.init]:

@@ -73,6 +73,13 @@ class Ascent:
         point = problem.evaluate(start)
         return cls(problem, point, tol, accelerate, [point.log_likelihood], trail=[point])
 
+    def on_more_rows(self, problem: Problem, tol: float) -> "Ascent":
+        """Begin on all rows where this ascent on a sample of them has ended, with the curvature it has met."""
+        ascent = Ascent.from_start(problem, self.point.params, tol=tol, accelerate=self.accelerate)
+        newton = self.newton or QuasiNewton.from_trail(self.problem, self.trail[-SEEN:])
+        ascent.newton = newton.on_more_rows(problem, ascent.point)
+        return ascent
+
     def run(self, max_iter: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
         """Step until converged or `max_iter` steps; `report` is called after every step."""
         at_once = not self.accelerate and report is None and has_plain_steps(self.problem)
