@@ -73,7 +73,8 @@ class EGMM(ClusterMixin, FittedMixture):
         (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
         whatever `n_init`.
     n_init : int, default=1
-        Number of named starts. The best likelihood among those that do not degenerate is kept.
+        Number of named starts. The best likelihood among those that do not degenerate is kept; of many rows, that of
+        the sample decides (see `accelerate`).
     tol : float, default=1e-6
         Tolerance on the mean log-likelihood per row: on the gain that is predicted to be still to come, or, with
         ``accelerate=False``, on the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.

@@ -210,12 +210,12 @@ def test_of_a_large_sample_a_part_tells_which_labels_are_best(rng, monkeypatch) 
         asked.clear()
         assert run(source, init="mixture", covariance="VVV").log_likelihood == pytest.approx(expected, abs=0.01)
         assert [n_rows for n_rows, _ in asked] == [200, 800]
-        assert isinstance(asked[1][1][-1].init, Parameters)
+        assert isinstance(asked[1][1][2].init, Parameters)
         # Too few rows for a cluster: all labels are tried on all rows.
         monkeypatch.setattr(fit, "TRIAL_ROWS", 4)
         asked.clear()
         assert run(source, init="mixture", covariance="VVV").log_likelihood == pytest.approx(expected, abs=0.01)
-        assert isinstance(asked[1][1][-1].init, list)
+        assert isinstance(asked[1][1][2].init, list)
 
 
 def test_a_mixture_that_cannot_be_fitted_is_passed_over(rows, classical, monkeypatch) -> None:
@@ -255,6 +255,20 @@ def many(rng, monkeypatch):
         yield source
 
 
+def rehearsals(monkeypatch, rows) -> list[fit.Fit | None]:
+    """Remember what the fit of the sample was."""
+    rehearse, ends = fit._Fitting._rehearse, []
+
+    def remember(self, sample):
+        end = rehearse(self, sample)
+        if self.rows is rows:
+            ends.append(end)
+        return end
+
+    monkeypatch.setattr(fit._Fitting, "_rehearse", remember)
+    return ends
+
+
 def test_of_many_rows_a_sample_is_fitted_first(many, monkeypatch) -> None:
     after = run(many, random=np.random.RandomState(0)).ascent
     monkeypatch.setattr(fit, "REHEARSED", np.inf)
@@ -266,48 +280,78 @@ def test_of_many_rows_a_sample_is_fitted_first(many, monkeypatch) -> None:
 
 @pytest.mark.parametrize("init", ["kmeans", "random", "mixture"])
 def test_every_named_start_has_a_rehearsal_on_its_sample(many, monkeypatch, init) -> None:
-    rehearse, ends = fit._Fitting._rehearse, []
-    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *args: ends.append(rehearse(*args)) or ends[-1])
-    first = run(many, init=init, max_iter=1).ascent.history[0]
+    ends = rehearsals(monkeypatch, many)
+    first = run(many, init=init, n_init=3, max_iter=4).ascent.history[0]
     (end,) = ends
-    assert end.problem.moments.weight == 1000
-    with ArrayRows(many.X) as source:
-        again = run(source, init=end.point.params, max_iter=1).ascent
+    assert end.ascent.problem.moments.weight == 1000
+    again = run(many, init=end.ascent.point.params, max_iter=1).ascent
     assert first == pytest.approx(again.history[0], rel=1e-12)
 
 
+def test_of_many_rows_starts_compete_on_the_sample(many, monkeypatch) -> None:
+    ends = rehearsals(monkeypatch, many)
+    passes = []
+    evaluate = fit.Problem.evaluate
+
+    def counting(problem, params):
+        passes.append(problem.rows is many)
+        return evaluate(problem, params)
+
+    monkeypatch.setattr(fit.Problem, "evaluate", counting)
+    got = run(many, init="random", n_init=8, random=np.random.RandomState(2)).ascent
+    assert sum(passes) == got.n_passes
+    sample = fit.draw_sample(many, int(np.random.RandomState(2).randint(2**31)))
+    with ArrayRows(*sample) as source:
+        alone = run(source, init="random", n_init=8, tol=1e-4, random=np.random.RandomState(2))
+    assert ends[0].log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-6)
+
+
 def test_neither_few_rows_nor_plain_em_nor_given_starts_have_a_rehearsal(many, monkeypatch) -> None:
-    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *_: pytest.fail("rehearsed"))
+    ends = rehearsals(monkeypatch, many)
     run(many, accelerate=False, max_iter=3)
     run(many, init=np.arange(10_000) % 2, max_iter=3)
     run(many, init=np.array([[0.0, 0.0], [1.0, 1.0]]), max_iter=3)
     monkeypatch.setattr(fit, "REHEARSED", 11)
     run(many, max_iter=3)
+    assert ends == [None] * 4
 
 
 @pytest.mark.parametrize("fails", ["raises", "degenerates"])
 def test_a_rehearsal_that_fails_is_forgotten(many, monkeypatch, fails) -> None:
-    rehearse, evaluate, check = fit._Fitting._rehearse, fit.Problem.evaluate, fit.is_degenerate
-
-    def is_sample(problem):
-        return problem.rows is not many
+    evaluate, check = fit.Problem.evaluate, fit.is_degenerate
 
     def lost(problem, params):
-        if is_sample(problem):
+        if problem.rows is not many:
             raise NotPositiveDefiniteError("smallest eigenvalue -1e-17")
         return evaluate(problem, params)
 
-    ends = []
-    monkeypatch.setattr(fit._Fitting, "_rehearse", lambda *args: ends.append(rehearse(*args)) or ends[-1])
+    def collapsed(ascent, first):
+        return ascent.problem.rows is not many or check(ascent, first)
+
+    ends = rehearsals(monkeypatch, many)
     with monkeypatch.context() as patch:
         if fails == "raises":
             patch.setattr(fit.Problem, "evaluate", lost)
         else:
-            patch.setattr(fit, "is_degenerate", lambda ascent, first: is_sample(ascent.problem) or check(ascent, first))
-        got = run(many, random=np.random.RandomState(0))
-    monkeypatch.setattr(fit, "REHEARSED", np.inf)
-    assert got.ascent.history == run(many, random=np.random.RandomState(0)).ascent.history
+            patch.setattr(fit, "is_degenerate", collapsed)
+        got = run(many).ascent
     assert ends == [None]
+    monkeypatch.setattr(fit, "REHEARSED", np.inf)
+    alone = run(many).ascent
+    assert got.point.log_likelihood == pytest.approx(alone.point.log_likelihood, abs=0.02)
+    # From k-means, not from where the sample's fit has ended.
+    assert got.history[0] == pytest.approx(alone.history[0], abs=100)
+    assert got.history[-1] - got.history[0] > 1000
+
+
+def test_interrupted_on_the_sample_it_ends_there(many, monkeypatch) -> None:
+    end = run(many)
+    interrupt_at(monkeypatch, 6)
+    got = run(many)
+    assert (got.interrupted, got.ascent.n_iter) == (True, 0)
+    assert got.ascent.problem.rows is many
+    assert np.isfinite(got.log_likelihood)
+    assert got.log_likelihood < end.log_likelihood
 
 
 # Failures and interruptions --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -69,6 +69,9 @@ SECONDS_TO_COMPILE = 4.0
 EXPECTED_PASSES = 60
 
 
+Start = Groups | Classical | Parameters
+
+
 @dataclass(frozen=True)
 class Options:
     """How to fit, as the estimator's parameters say it."""
@@ -116,9 +119,14 @@ def choose_engine(
     return "numba" if seconds * n_passes > SECONDS_TO_COMPILE else "numpy"
 
 
-def fit_mixture(rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> Fit:
-    """Ascend from every start; keep the best likelihood, a degenerate one only where there is no other."""
-    return _Fitting(rows, moments, shares, options).run()
+def fit_mixture(
+    rows: RowSource, moments: Moments, shares: FloatArray, options: Options, sample: Sample | None = None
+) -> Fit:
+    """Ascend from every start; keep the best likelihood, a degenerate one only where there is no other.
+
+    Named starts look at a sample, which is drawn where it is not given.
+    """
+    return _Fitting(rows, moments, shares, options).run(sample)
 
 
 class _Fitting:
@@ -134,20 +142,28 @@ class _Fitting:
         self.random = {} if self.checkpoint is None else pack_random(options.random)
         self.best = self._resumed_best()
 
-    def run(self) -> Fit:
+    def run(self, sample: Sample | None) -> Fit:
         """Ascend from every start. Interrupted between two of them, the best so far is the result."""
         try:
-            return self._run()
+            return self._run(sample)
         except KeyboardInterrupt:
             if self.best is None:
                 raise
             return self.best._replace(interrupted=True)
 
-    def _run(self) -> Fit:
-        n_starts = self.options.n_init if isinstance(self.options.init, str) else 1
+    def _run(self, sample: Sample | None) -> Fit:
+        options = self.options
+        is_named = isinstance(options.init, str)
+        if is_named and sample is None:
+            sample = draw_sample(self.rows, int(options.random.randint(2**31)))
+        starts: Iterable[Start | Fit] = start_points(self.rows, self.moments, self.shares.shape[1], options, sample)
+        rehearsal = self._rehearse(sample)
+        if rehearsal is not None:
+            starts = [rehearsal]
+        n_starts = options.n_init if is_named and rehearsal is None else 1
         failure: NotPositiveDefiniteError | None = None
-        with Progress("EGMM", self.options.max_iter, enabled=self.options.verbose) as progress:
-            for number, start in enumerate(start_points(self.rows, self.moments, self.shares.shape[1], self.options)):
+        with Progress("EGMM", options.max_iter, enabled=options.verbose) as progress:
+            for number, start in enumerate(starts):
                 if self.resumed is not None and number < self.resumed.start:
                     continue
                 note = f"start {number + 1}/{n_starts}" if n_starts > 1 else ""
@@ -165,7 +181,18 @@ class _Fitting:
             self.checkpoint.remove()
         return self.best
 
-    def _ascend(self, number: int, start: Groups | Classical | Parameters, report: Callable[[Ascent], None]) -> Fit:
+    def _rehearse(self, sample: Sample | None) -> Fit | None:
+        """Fit the sample, from every start, where rows are many; None where they are few, or where that degenerates."""
+        options = self.options
+        if sample is None or not options.accelerate or self.moments.weight <= REHEARSED * sample.weights.sum():
+            return None
+        options = replace(options, tol=max(options.tol, REHEARSAL_TOL), engine=self.engine)
+        with suppress(NotPositiveDefiniteError):
+            fit = self._fit_sample(sample, self.shares, options)
+            return None if fit.is_degenerate and not fit.interrupted else fit
+        return None
+
+    def _ascend(self, number: int, start: Start | Fit, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
         options = self.options
         ridge, first, interrupted = self._first(start)
@@ -174,8 +201,11 @@ class _Fitting:
             if self.resumed is not None and number == self.resumed.start:
                 ascent = self._unpacked(self.resumed.ascent)
             else:
-                sample = None if interrupted or isinstance(start, Parameters) else start.sample
-                ascent = self._begin(self._problem(ridge), first, sample)
+                problem, tol = self._problem(ridge), options.tol * self.moments.weight
+                if isinstance(start, Fit):
+                    ascent = start.ascent.on_more_rows(problem, tol)
+                else:
+                    ascent = Ascent.from_start(problem, first, tol=tol, accelerate=options.accelerate)
             try:
                 watched = options.verbose or self.checkpoint is not None
                 n_steps = 0 if interrupted else options.max_iter
@@ -191,9 +221,11 @@ class _Fitting:
             ) from None
         return Fit(ascent, is_degenerate(ascent, first), interrupted)
 
-    def _first(self, start: Groups | Classical | Parameters) -> tuple[FloatArray, Parameters, bool]:
+    def _first(self, start: Start | Fit) -> tuple[FloatArray, Parameters, bool]:
         """Ridge and parameters to begin with, and whether finding them was interrupted."""
         options, interrupted = self.options, False
+        if isinstance(start, Fit):
+            return start.ascent.problem.ridge, start.ascent.point.params, start.interrupted
         if isinstance(start, Classical):
             start, interrupted = self._classical(start)
         if isinstance(start, Parameters):
@@ -221,29 +253,14 @@ class _Fitting:
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
     def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
-        options = replace(self.options, init=init, tol=max(self.options.tol, tol), checkpoint=None, verbose=False)
+        options = replace(self.options, init=init, tol=max(self.options.tol, tol))
+        return self._fit_sample(sample, np.eye(self.shares.shape[1]), options)
+
+    def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
+        """Fit rows of the sample as if they were all, with no word of it."""
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            return fit_mixture(rows, total, np.eye(self.shares.shape[1]), options)
-
-    def _begin(self, problem: Problem, first: Parameters, sample: Sample | None) -> Ascent:
-        """Begin an ascent, where rows are many from where one on the sample has ended."""
-        accelerate, tol = self.options.accelerate, self.options.tol * self.moments.weight
-        if accelerate and sample is not None and self.moments.weight > REHEARSED * sample.weights.sum():
-            rehearsal = self._rehearse(problem, first, sample)
-            if rehearsal is not None:
-                return rehearsal.on_more_rows(problem, tol)
-        return Ascent.from_start(problem, first, tol=tol, accelerate=accelerate)
-
-    def _rehearse(self, problem: Problem, first: Parameters, sample: Sample) -> Ascent | None:
-        """Ascend on the sample; None where that degenerates."""
-        with ArrayRows(*sample, n_jobs=1) as rows, suppress(NotPositiveDefiniteError):
-            total = rows.reduce(row_moments).about(self.moments.centre)
-            part = replace(problem, rows=rows, moments=total)
-            tol = max(self.options.tol, REHEARSAL_TOL) * total.weight
-            ascent = Ascent.from_start(part, first, tol=tol, accelerate=True).run(self.options.max_iter)
-            return None if is_degenerate(ascent, first) else ascent
-        return None
+            return fit_mixture(rows, total, shares, replace(options, checkpoint=None, verbose=False), sample)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
@@ -270,14 +287,14 @@ class _Fitting:
 
 
 def start_points(
-    rows: RowSource, moments: Moments, n_clusters: int, options: Options
-) -> Iterator[Groups | Classical | Parameters]:
-    """Yield the starts: one per `n_init` for named starts, else the given ones."""
+    rows: RowSource, moments: Moments, n_clusters: int, options: Options, sample: Sample | None
+) -> Iterator[Start]:
+    """Yield the starts: one per `n_init` for named starts, found on a sample, else the given ones."""
     centre = moments.centre
     if isinstance(options.init, Parameters):
         yield options.init
     elif isinstance(options.init, str):
-        sample = draw_sample(rows, int(options.random.randint(2**31)))
+        assert sample is not None
         if len(sample.rows) < n_clusters:
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
@@ -287,8 +304,7 @@ def start_points(
                 yield Classical(sample, component_labels(sample, n_clusters, options.random))
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
-            groups = group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters)
-            yield Groups(groups, sample=sample)
+            yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
     elif isinstance(options.init, list) or options.init.ndim == 1:
         group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
         for labels in options.init if isinstance(options.init, list) else [options.init]:

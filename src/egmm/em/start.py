@@ -245,8 +245,6 @@ class Groups(NamedTuple):
     """Counts (C,), sums and full scatters of the groups."""
     means: FloatArray | None = None
     """(C, D) relative to the centre; None means the groups' own."""
-    sample: Sample | None = None
-    """The rows they were found among, where those were a sample."""
 
     def average_covariance(self) -> tuple[FloatArray, FloatArray]:
         """Means, and the unweighted mean of the groups' sample covariances about them: the authors' start."""
