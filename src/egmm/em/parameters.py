@@ -116,7 +116,8 @@ def components(params: Parameters, centre: FloatArray, shares: FloatArray, *, di
     else:
         factors, log_roots = precision_factors(params.covariances)
         whitened = (means[:, None] @ factors)[:, 0]
-        focal = _full_focal(means, factors, shares)
+        is_own = len(shares) == len(means) and (shares.diagonal() == 1).all()
+        focal = Focal(means, params.covariances, -log_roots) if is_own else _full_focal(means, factors, shares)
         offsets = (focal.means - means[:, None]) @ factors
     if focal is not None:
         # (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation
