@@ -200,6 +200,31 @@ def missing_values_are_named_by_row_and_column(estimator: Any) -> None:
 
 
 @check
+def masked_entries_are_no_values(estimator: Any) -> None:
+    X = three_groups()
+    fitted = clone(estimator).fit(X)
+    np.testing.assert_array_equal(clone(estimator).fit(np.ma.masked_array(X)).means_, fitted.means_)
+    masked = np.ma.masked_greater(X, np.sort(X, axis=None)[-4])
+    for use in (clone(estimator).fit, fitted.predict, fitted.partition):
+        with pytest.raises(ValueError, match=f"X has 3 entries of {X.size} masked, .*; drop or impute the rows"):
+            use(masked)
+
+
+@check
+def entries_that_are_no_numbers_are_named(estimator: Any) -> None:
+    X = pd.DataFrame(three_groups(), columns=["length", "width"]).astype({"width": object})
+    for entry, shown in (("wide", "'wide'"), (pd.NA, "<NA>"), (pd.Timestamp("2020-01-01"), r"Timestamp\(.*\)")):
+        X.loc[7, "width"] = entry
+        message = rf"Input X contains {shown} at row 7, column 1 \('width'\): .*; drop, impute or encode it first"
+        with pytest.raises((TypeError, ValueError), match=message):
+            clone(estimator).fit(X)
+    days = np.datetime64("2020-01-01") + np.arange(40).reshape(20, 2)
+    for times in (days, days - days[0, 0], pd.DataFrame(days, columns=["from", "to"])):
+        with pytest.raises(TypeError, match="X must be numeric, got dates or times; turn them into numbers"):
+            clone(estimator).fit(times)
+
+
+@check
 def wrong_shapes_are_refused(estimator: Any) -> None:
     X = three_groups()
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):

@@ -59,6 +59,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 def check_labels(name: str, value: Any) -> IntArray:
     """Return one label per row as codes 0, 1, ... in the order of the sorted labels, or say what is wrong with them."""
+    check_unmasked(name, value)
     labels = np.asarray(value)
     if labels.ndim != 1 or labels.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, one label per row; got shape {labels.shape}.")
@@ -91,6 +92,51 @@ def listed(value: Any) -> list[Any]:
         return [value]
 
 
+def check_unmasked(name: str, value: Any, way_out: str = "drop or impute the rows with such entries first") -> None:
+    """Refuse a masked array with masked entries: what is stored below a mask is no value."""
+    n_masked = int(np.sum(value.mask)) if isinstance(value, np.ma.MaskedArray) else 0
+    if n_masked:
+        entries = "1 entry" if n_masked == 1 else f"{n_masked} entries"
+        raise ValueError(f"{name} has {entries} of {value.size} masked, which have no value; {way_out}.")
+
+
+@contextmanager
+def reading_numbers(X: Any) -> Iterator[None]:
+    """Refuse what scikit-learn would take for numbers, and name the entry that it cannot take for one."""
+    check_unmasked("X", X)
+    if _is_time(X):
+        raise TypeError("X must be numeric, got dates or times; turn them into numbers of a unit of your choice first.")
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise _no_number(X) or error from None
+
+
+def _is_time(X: Any) -> bool:
+    """Whether rows are nothing but dates or spans of time, whose bits NumPy reads as numbers."""
+    try:
+        return np.asarray(X[:1]).dtype.kind in "mM"
+    except (TypeError, ValueError, LookupError, NotImplementedError):  # not everything can be cut
+        return False
+
+
+def _no_number(X: Any) -> Exception | None:
+    """Return the error that names the first entry of a table which is no number; None where that is not the matter."""
+    try:
+        table = np.asarray(X)
+    except (TypeError, ValueError):
+        return None
+    if table.ndim != 2 or table.dtype.kind not in "OUS":
+        return None
+    for (row, column), entry in np.ndenumerate(table):
+        try:
+            float(np.nan if entry is None else entry)
+        except (TypeError, ValueError) as error:
+            place = _place(f"row {row}", column, getattr(X, "columns", None))
+            return type(error)(f"Input X contains {entry!r} at {place}: {error}; drop, impute or encode it first.")
+    return None
+
+
 def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:
     """Say by how many rows two arguments differ, if they do."""
     if len(first) != len(second):
@@ -101,6 +147,7 @@ def check_same_length(first_name: str, first: Any, second_name: str, second: Any
 
 def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
     """Return `value` as a finite float array of `shape` (None: any length), or say what is wrong with it."""
+    check_unmasked(name, value)
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numeric, got an array of dtype {array.dtype}.")
@@ -132,9 +179,12 @@ def are_usable(X: FloatArray) -> bool:
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:
     """Return the error that names an entry which is not finite or too large."""
-    name = f"column {column}" if names is None else f"column {column} ({list(names)[column]!r})"
     kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
-    return ValueError(f"Input X contains {kind} at {place}, {name}; drop, impute or rescale it first.")
+    return ValueError(f"Input X contains {kind} at {_place(place, column, names)}; drop, impute or rescale it first.")
+
+
+def _place(row: str, column: int, names: Iterable[str] | None) -> str:
+    return f"{row}, column {column}" if names is None else f"{row}, column {column} ({list(names)[column]!r})"
 
 
 def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:

@@ -23,6 +23,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_weight,
+    reading_numbers,
 )
 from egmm._files import replacing
 from egmm.belief.focal import FocalSets
@@ -298,14 +299,15 @@ class FittedMixture(BaseEstimator):
             if reset and rows.shape[0] < least:
                 raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
             return rows
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=least,
-            ensure_all_finite=False,  # Seen in the first pass; `_naming_entries` names the entry.
-        )
+        with reading_numbers(X):
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=least,
+                ensure_all_finite=False,  # Seen in the first pass; `_naming_entries` names the entry.
+            )
         return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
 
     @contextmanager

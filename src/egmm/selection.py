@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer
+from egmm._checks import check_choice, check_integer, reading_numbers
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
@@ -295,7 +295,8 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     name = type(estimator).__name__
     if not is_remote(X):
         kinds = [np.float64, np.float32]
-        check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
+        with reading_numbers(X):
+            check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
 

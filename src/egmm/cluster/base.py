@@ -10,7 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._checks import FloatArray, IntArray, check_finite_rows, check_integer, check_prototypes, check_real
+from egmm._checks import (
+    FloatArray,
+    IntArray,
+    check_finite_rows,
+    check_integer,
+    check_prototypes,
+    check_real,
+    reading_numbers,
+)
 from egmm.belief.decisions import best_cluster, heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
@@ -126,13 +134,16 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
     # Shared steps of fit -------------------------------------------------------------------------------------
 
     def _check_fit(self, X: Any) -> FloatArray:
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
-        return check_finite_rows(X, getattr(self, "feature_names_in_", None))
+        return self._validated(X, ensure_min_samples=2)
 
     def _check_new(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
-        return check_finite_rows(X, getattr(self, "feature_names_in_", None))
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, **options: Any) -> FloatArray:
+        with reading_numbers(X):
+            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
+        return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
 
     def _check_stopping(self) -> tuple[float, int]:
         return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from egmm._checks import BoolArray, FloatArray, import_optional
+from egmm._checks import BoolArray, FloatArray, check_unmasked, import_optional
 from egmm._files import replacing
 
 Source: TypeAlias = Any
@@ -169,7 +169,7 @@ def _read(source: Source, name: str | None) -> Image:
         return _checked(_from_nibabel(source, name or "image"), name or "image")
     if hasattr(source, "getbands"):
         return _checked(Image(_from_pillow(source, name or "image"), ""), name or "image")
-    return _checked(Image(np.asarray(source), ""), name or "image")
+    return _checked(Image(np.asanyarray(source), ""), name or "image")
 
 
 def check_file(path: Path) -> None:
@@ -242,7 +242,8 @@ def _from_pillow(picture: Any, name: str) -> NDArray[Any]:
 
 
 def _checked(image: Image, name: str) -> Image:
-    data = image.data
+    check_unmasked(name, image.data, "fill them in (numpy.ma.filled) and leave them out of the mask")
+    data = np.asarray(image.data)
     if data.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got an array of dtype {data.dtype}.")
     if data.ndim not in {2, 3}:

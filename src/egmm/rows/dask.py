@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, check_sample_weight, import_optional
+from egmm._checks import FloatArray, check_sample_weight, check_unmasked, import_optional
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import (
     BLOCK_ROWS,
@@ -178,6 +178,7 @@ def _array_chunks(X: Any) -> list[Any]:
 
 def _values(chunk: Any) -> FloatArray:
     """A chunk as an array of floats; nullable columns become NaN where they have no value."""
+    check_unmasked("A chunk of X", chunk)
     if hasattr(chunk, "dtypes") and not all(isinstance(dtype, np.dtype) for dtype in chunk.dtypes):
         values = chunk.to_numpy(np.float64, na_value=np.nan)
     else:
@@ -189,6 +190,7 @@ def _chunk_sums(
     chunk: Any, weight: Any, part: Any, function: Callable[..., Sum], block: int, row: int
 ) -> list[Node[Sum]]:
     """Sums of one chunk's blocks, as far as they can be added; its first block and row have these numbers."""
+    check_unmasked("A chunk of sample_weight", weight)
     own = None if weight is None else _checked_weight(np.asarray(weight, dtype=np.float64), row)
     with ArrayRows(_values(chunk), own, n_jobs=1) as rows, one_blas_thread():
         return merge_nodes(number(rows.map(function, None if part is None else np.asarray(part)), block))
