@@ -175,6 +175,60 @@ def test_numbers_as_classes_with_gaps(call: Any, rows: Path, tmp_path: Path) -> 
 
 
 @STREAMED
+def test_classes_of_files_that_write_their_name_otherwise(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    names, *lines = lines_of(rows)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.csv").write_text(joined([names, *lines[:15]]))
+    (tmp_path / "parts" / "b.csv").write_text(joined([[f" {name} " for name in names], *lines[15:]]))
+    found = fitted(call, "parts", "-c", "2", "--label", "side", stream)
+    assert found["notes"] == []
+    assert found["metrics"]["ARI"] == 1.0
+    (tmp_path / "parts" / "b.csv").write_text(joined([["width", "height", "class"], *lines[15:]]))
+    assert "b.csv has" in refused(call, "fit", "parts", "-c", "2", "--label", "side", "--force", stream)
+
+
+@STREAMED
+def test_a_class_is_the_same_number_in_files_with_and_without_gaps(
+    call: Any, rows: Path, tmp_path: Path, stream: str
+) -> None:
+    codes = {"side": "side", "left": "0", "right": "1"}
+    lines = [[*line[:2], codes[line[2]]] for line in lines_of(rows)]
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.csv").write_text(joined(lines[:31]))
+    lines[35][2] = "NA"
+    (tmp_path / "parts" / "b.csv").write_text(joined([lines[0], *lines[31:]]))
+    found = fitted(call, "parts", "-c", "2", "--label", "side", stream)
+    assert found["metrics"]["ARI"] == 1.0
+    assert "1 of 40 rows have no class" in found["notes"][0]
+
+
+@STREAMED
+@pytest.mark.parametrize("first", ["1", ""], ids=["a number", "nothing"])
+def test_classes_that_only_later_are_text(call: Any, tmp_path: Path, stream: str, first: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 2)) + np.repeat([[0.0], [40.0]], 30_000, axis=0)
+    lines = [[f"{a:.17f}", f"{b:.17f}", first if at < 30_000 else "right"] for at, (a, b) in enumerate(X)]
+    (tmp_path / "long.csv").write_text(joined([["width", "height", "side"], *lines]))
+    found = fitted(call, "long.csv", "-c", "2", "--label", "side", stream)
+    assert found["metrics"]["purity"] == 1.0
+    assert len(found["notes"]) == (first == "")
+
+
+@STREAMED
+def test_true_and_false_are_numbers(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    flags = ["TRUE" if at % 3 else "false" for at in range(40)]
+    for name, written in (("flags", flags), ("numbers", [str(int(flag == "TRUE")) for flag in flags])):
+        lines = [[*line[:2], flag] for line, flag in zip(lines_of(rows), ["flag", *written], strict=True)]
+        (tmp_path / f"{name}.csv").write_text(joined(lines))
+    found, expected = (fitted(call, f"{name}.csv", "-c", "2", stream, "--out", name) for name in ("flags", "numbers"))
+    assert found["log_likelihood"] == expected["log_likelihood"]
+    text = (tmp_path / "flags.csv").read_text()
+    (tmp_path / "gap.csv").write_text(text[: text.rindex(",") + 1] + "\n")
+    said = refused(call, "fit", "gap.csv", "-c", "2", stream)
+    assert "column 'flag' has no " in said
+    assert "at row 39 (counted from 0) of gap.csv" in said
+
+
+@STREAMED
 def test_columns_that_make_a_covariance_singular_are_named(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
     lines = [[a, b, repr(float(a) + float(b)), a + "1", "0.1"] for a, b, _ in lines_of(rows)[1:]]
     lines = [["a", "b", "sum", "free", "still"], *lines]

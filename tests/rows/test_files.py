@@ -145,6 +145,29 @@ def test_booleans_and_decimals_are_numbers(suffix: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(weight, [1, 1, 0])
 
 
+def test_true_and_false_in_csv_are_one_and_zero(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("flag,x,w\ntrue,1.5,True\nFALSE,2,False\n0,3,true\n")
+    ((X, weight),) = scan(tmp_path / "a.csv", weight="w").blocks()
+    np.testing.assert_array_equal(X, [[1, 1.5], [0, 2], [0, 3]])
+    np.testing.assert_array_equal(weight, [1, 0, 1])
+    (tmp_path / "b.csv").write_text("flag,x,w\n0.25,4,2\n")  # numbers here
+    ((X, weight),) = scan(tmp_path, weight="w").blocks()
+    np.testing.assert_array_equal(X, [[1, 1.5], [0, 2], [0, 3], [0.25, 4]])
+    np.testing.assert_array_equal(weight, [1, 0, 1, 2])
+
+
+def test_a_csv_whose_true_and_false_turn_into_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    long = "x,flag\n" + "0.5,true\n1.5,false\n" * 100_000  # more than Arrow guesses types from
+    path.write_text(f"{long}2.5,maybe\n")
+    message = r"column 'flag' has 'maybe', neither true nor false, at row 200000 .* of .*a\.csv"
+    with pytest.raises(ReadError, match=message):
+        all_rows(scan(path))
+    path.write_text(f"{long}2.5,\n")
+    with pytest.raises(ReadError, match=r"column 'flag' has no value \(null\) at row 200000 .* of .*a\.csv"):
+        all_rows(scan(path))
+
+
 def test_whole_numbers_at_the_top_of_a_csv_do_not_make_a_column_of_them(tmp_path: Path) -> None:
     for name, value in [("a.csv", "1"), ("b.csv", "2.5")]:
         (tmp_path / name).write_text("x,y\n" + f"{value},2\n" * 3)

@@ -87,7 +87,14 @@ def find_files(source: str) -> list[Path]:
 
 def classes_of(values: Any) -> Any:
     """Return classes as text, empty where there is none."""
-    return np.array(["" if value is None or value != value else str(value).strip() for value in values])  # noqa: PLR0124  NaN
+    return np.array([_class_of(value) for value in values])
+
+
+def _class_of(value: Any) -> str:
+    if value is None or value != value:  # noqa: PLR0124  NaN
+        return ""
+    # Whole numbers are read as real ones where some are missing.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
 class Places(NamedTuple):
@@ -158,7 +165,7 @@ def _numbers(name: str, values: Any, places: Places) -> FloatArray:
 
 def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     """Numbers of a column of another type, such as one that is empty, or the first entry that is none."""
-    texts = ["nan" if value is None else str(value) for value in values]
+    texts = ["nan" if value is None else str(int(value) if isinstance(value, bool) else value) for value in values]
     row = next((row for row, text in enumerate(texts) if text.strip() and not is_number(text)), None)
     if row is None:
         return [float(text.strip() or "nan") for text in texts]

@@ -117,8 +117,16 @@ def read_classes(source: Source, chosen: IntArray) -> Any:
     if source.label is None:
         return None
     table = open_table(find_files(source.path), source.header)
-    batches = table.dataset.scanner(columns=[table.stored(source.label)]).to_batches()
-    values = (batch.column(0).to_numpy(zero_copy_only=False) for batch in batches)
+    arrow = import_optional("pyarrow", "Files", "arrow")
+    try:
+        return _picked_classes(table.values(source.label), chosen)
+    except arrow.ArrowInvalid:
+        # What looks like numbers, or is empty, at the beginning of a file may be text further on.
+        return _picked_classes(table.values(source.label, as_text=True), chosen)
+
+
+def _picked_classes(arrays: Iterable[Any], chosen: IntArray) -> Any:
+    values = (array.to_numpy(zero_copy_only=False) for array in arrays)
     return np.concatenate([classes_of(part) for part in picked(values, chosen) if len(part)])
 
 

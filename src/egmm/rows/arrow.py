@@ -2,7 +2,7 @@
 
 import csv
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +14,7 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.rows.files import FileRows, place_in
 from egmm.rows.source import BLOCK_ROWS, ReadError
-from egmm.rows.text import Layout, is_number, layout_of
+from egmm.rows.text import TRUTHS, Layout, is_number, layout_of
 
 FORMATS = {
     ".csv": "csv",
@@ -74,11 +74,17 @@ class ArrowRows(FileRows):
         schema = self._dataset.schema
         names, self._columns = _choose(files[0], table, columns, weight)
         self._weight = None if weight is None else self._columns[-1]
-        self._stored = self._check_schemas(files)
-        if self._layout is not None:
-            self._dataset = _open_dataset(files, self._layout, {name for stored in self._stored for name in stored})
+        self._stored = self._check_schemas(files, table)
         single = self._layout is None and all(pa.types.is_float32(schema.field(name).type) for name in names)
-        self._fragments = list(self._dataset.get_fragments())
+        self._is_uniform = all(stored == self._stored[0] for stored in self._stored)
+        opened = [self._dataset]
+        if self._layout is not None:
+            # Files that write the columns otherwise are data sets of their own, read one after another.
+            parts = [list(files)] if self._is_uniform else [[file] for file in files]
+            types = zip(parts, self._stored, strict=False)
+            opened = [_open_dataset(part, self._layout, stored) for part, stored in types]
+        self._dataset = opened[0]
+        self._fragments = [fragment for dataset in opened for fragment in dataset.get_fragments()]
         self._counts: dict[int, int] = {}
         self._own = threading.local()
         n_rows = sum(self._count_or_name(at, file) for at, file in enumerate(files))
@@ -155,14 +161,13 @@ class ArrowRows(FileRows):
 
     def _record_batches(self) -> Iterator[Any]:
         """Arrow's batches of all files, in order."""
-        # Files that write the columns' names otherwise, with blanks around them, are read one after another.
-        if self._is_feather or any(stored != self._stored[0] for stored in self._stored):
+        if self._is_feather or not self._is_uniform:
             return chain.from_iterable(map(self._file_batches, range(len(self._fragments))))
-        return _scanned(self._dataset, self._stored[0])
+        return _scanned(self._dataset, list(self._stored[0]))
 
     def _file_batches(self, at: int) -> Iterator[Any]:
         """Arrow's batches of one of the files."""
-        stored = self._stored[at]
+        stored = list(self._stored[at])
         if not self._is_feather:
             yield from _scanned(self._fragments[at], stored)
             return
@@ -192,36 +197,41 @@ class ArrowRows(FileRows):
             where, value = self.place(first + int(bad[0])), weight[bad[0]]
             raise ReadError(f"column {self._weight!r} must hold weights >= 0, but has {value:g} at {where}.")
 
-    def _check_schemas(self, files: Sequence[Path]) -> list[list[str]]:
-        """Arrow's names of the columns in each of the files: every file has them, and they are numbers of one type."""
+    def _check_schemas(self, files: Sequence[Path], table: "Table") -> list[dict[str, Any]]:
+        """Arrow's names of the columns in each of the files, and types to read: every file has them, as numbers."""
         pa = import_optional("pyarrow", "Files", "arrow")
-        all_stored: list[list[str]] = []
-        for file, fragment in zip(files, self._dataset.get_fragments(), strict=True):
+        all_stored: list[dict[str, Any]] = []
+        for file, fragment in zip(files, table.dataset.get_fragments(), strict=True):
             try:
                 schema = fragment.physical_schema
             except (pa.ArrowException, OSError) as error:
                 raise ReadError(f"cannot read {file}: {error}") from error
-            names = _names(schema, self._layout)
-            for name in self._columns:
-                if name not in names:
-                    raise ReadError(f"{file} has no column {name!r}, but {files[0]} has; it has {names}.")
-                if names.count(name) > 1:
-                    raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
-                kind = schema.field(names.index(name)).type
-                is_numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-                if self._layout is not None:
-                    # Types are guessed: all numbers are read as float64.
-                    if not is_numeric and not pa.types.is_null(kind):
-                        where = self._first_text([file], [name])
-                        raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
-                    continue
-                if not (is_numeric or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
-                    raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
-                expected = self._dataset.schema.field(name).type
-                if kind != expected:
-                    raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {files[0]}.")
-            all_stored.append([str(schema.names[names.index(name)]) for name in self._columns])
+            stored = [_stored(name, file, schema, table) for name in self._columns]
+            check = self._check_stored if self._layout is None else self._check_guessed
+            kinds = [
+                check(name, file, schema.field(written).type)
+                for name, written in zip(self._columns, stored, strict=True)
+            ]
+            all_stored.append(dict(zip(stored, kinds, strict=True)))
         return all_stored
+
+    def _check_stored(self, name: str, file: Path, kind: Any) -> Any:
+        """Return the type of a column, a number's, and the same in all files."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        if not (_is_number(kind) or pa.types.is_decimal(kind)):
+            raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
+        expected = self._dataset.schema.field(name).type
+        if kind != expected:
+            raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {self._dataset.files[0]}.")
+        return kind
+
+    def _check_guessed(self, name: str, file: Path, kind: Any) -> Any:
+        """Return the type to read a column of a CSV file as: truth values, or numbers whatever they begin with."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        if not (_is_number(kind) or pa.types.is_null(kind)):
+            where = self._first_text(file, {name: pa.float64()})
+            raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
+        return kind if pa.types.is_boolean(kind) else pa.float64()
 
     def _count_or_name(self, at: int, file: Path) -> int:
         pa = import_optional("pyarrow", "Files", "arrow")
@@ -233,9 +243,10 @@ class ArrowRows(FileRows):
     def _diagnosis(self, error: Exception) -> str:
         """Say what Arrow could not read and where, at the cost of reading it once more."""
         pa = import_optional("pyarrow", "Files", "arrow")
-        found = self._first_text(self.files, self._columns)
-        if found is not None:
-            return found
+        for file, stored in zip(self.files, self._stored, strict=True):
+            found = self._first_text(file, dict(zip(self._columns, stored.values(), strict=True)))
+            if found is not None:
+                return found
         for at, file in enumerate(self.files):
             try:
                 for _ in self._file_batches(at):
@@ -244,22 +255,30 @@ class ArrowRows(FileRows):
                 return f"cannot read {file}: {own}"
         return f"cannot read {', '.join(map(str, self.files[:3]))}: {error}"
 
-    def _first_text(self, files: Sequence[Path], columns: Sequence[str]) -> str | None:
-        """Find the first entry of CSV columns that is no number."""
+    def _first_text(self, file: Path, kinds: Mapping[str, Any]) -> str | None:
+        """Find the first entry of a CSV file that is not of its column's kind: a number, or true or false."""
         if self._layout is None:
             return None
+        pa = import_optional("pyarrow", "Files", "arrow")
         unnamed = None if self._layout.header else self._dataset.schema.names
-        for file in files:
-            with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream, suppress(csv.Error):
-                records = csv.DictReader(stream, unnamed, delimiter=self._layout.delimiter)
-                records.fieldnames = self._layout.names(records.fieldnames or [])
-                for row, record in enumerate(records):
-                    for name in columns:
-                        text = record.get(name)
-                        if text and not is_number(text):
-                            where = f"column {name!r} has {text!r}, no number, at {place_in(file, row)}"
-                            return f"{where}; choose others with columns (--columns)."
+        with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream, suppress(csv.Error):
+            records = csv.DictReader(stream, unnamed, delimiter=self._layout.delimiter)
+            records.fieldnames = self._layout.names(records.fieldnames or [])
+            for row, record in enumerate(records):
+                for name, kind in kinds.items():
+                    text = record.get(name)
+                    is_truth = pa.types.is_boolean(kind)
+                    if text and not (text in TRUTHS if is_truth else is_number(text)):
+                        wanted = "neither true nor false" if is_truth else "no number"
+                        where = f"column {name!r} has {text!r}, {wanted}, at {place_in(file, row)}"
+                        return f"{where}; choose others with columns (--columns)."
         return None
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether values of one of Arrow's types are numbers; true and false are 1 and 0."""
+    types = import_optional("pyarrow", "Files", "arrow").types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
 
 
 def _choose(
@@ -293,9 +312,17 @@ class Table(NamedTuple):
     layout: Layout | None
     """Of CSV files."""
 
-    def stored(self, name: str) -> str:
-        """Return Arrow's name of a column."""
-        return str(self.dataset.schema.names[self.names.index(name)])
+    def values(self, name: str, *, as_text: bool = False) -> Iterator[Any]:
+        """Yield Arrow's arrays of a column, file by file; those of CSV files as text where that is asked for."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        files, dataset = [Path(file) for file in self.dataset.files], self.dataset
+        schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
+        stored = [_stored(name, file, schema, self) for file, schema in zip(files, schemas, strict=True)]
+        if as_text and self.layout is not None:
+            dataset = _open_dataset(files, self.layout, dict.fromkeys(stored, pa.string()))
+        for fragment, written in zip(dataset.get_fragments(), stored, strict=True):
+            for batch in _scanned(fragment, [written]):
+                yield batch.column(0)
 
 
 def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
@@ -303,6 +330,16 @@ def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
     layout = layout_of(files[0], header) if FORMATS.get(files[0].suffix.lower()) == "csv" else None
     dataset = _open_dataset(files, layout)
     return Table(dataset, _names(dataset.schema, layout), layout)
+
+
+def _stored(name: str, file: Path, schema: Any, table: Table) -> str:
+    """Arrow's name of a column in one of the files."""
+    names = _names(schema, table.layout)
+    if name not in names:
+        raise ReadError(f"{file} has no column {name!r}, but {table.dataset.files[0]} has; it has {names}.")
+    if names.count(name) > 1:
+        raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
+    return str(schema.names[names.index(name)])
 
 
 def _names(schema: Any, layout: Layout | None) -> list[str]:
@@ -326,14 +363,14 @@ def _scanned(part: Any, stored: Sequence[str]) -> Iterator[Any]:
     return batches
 
 
-def _open_dataset(files: Sequence[Path], layout: Layout | None, numbers: Iterable[str] = ()) -> Any:
-    """Open files as one data set; columns of CSV files named in `numbers` are read as float64."""
+def _open_dataset(files: Sequence[Path], layout: Layout | None, types: Mapping[str, Any] | None = None) -> Any:
+    """Open files as one data set; of CSV files, columns with a type in `types` are read as that."""
     pa = import_optional("pyarrow", "Files", "arrow")
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")
     kind: Any = FORMATS.get(files[0].suffix.lower())
     if layout is not None:
         options = import_optional("pyarrow.csv", "Files", "arrow").ConvertOptions
-        convert = options(column_types=dict.fromkeys(numbers, pa.float64()))
+        convert = options(column_types=types)
         kind = dataset.CsvFileFormat(convert_options=convert, **layout.arrow_options())
     elif kind == "parquet":
         reads = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER_BYTES)

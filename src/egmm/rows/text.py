@@ -18,6 +18,9 @@ DELIMITERS = (";", ",", "\t", " ")
 MISSING = ("na", "n/a", "null", "none", "?", "-")
 """What stands in place of a number that is not known."""
 
+TRUTHS = ("true", "True", "TRUE", "1", "false", "False", "FALSE", "0")
+"""What Arrow takes for true and false."""
+
 LOOK_BYTES = 1_000_000
 """Read of a file to see its first two lines."""
 
