@@ -145,6 +145,14 @@ def test_booleans_and_decimals_are_numbers(suffix: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(weight, [1, 1, 0])
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_decimals_become_the_nearest_number(suffix: str, tmp_path: Path) -> None:
+    texts = [f"{value:.6f}" for value in np.random.default_rng(0).normal(size=200)] + ["123456789012345678.123457"]
+    path, columns = tmp_path / f"rows.{suffix}", pa.table({"x": pa.array([Decimal(text) for text in texts])})
+    {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather}[suffix](columns, str(path))
+    np.testing.assert_array_equal(all_rows(scan(path))[:, 0], [float(text) for text in texts])
+
+
 def test_true_and_false_in_csv_are_one_and_zero(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("flag,x,w\ntrue,1.5,True\nFALSE,2,False\n0,3,true\n")
     ((X, weight),) = scan(tmp_path / "a.csv", weight="w").blocks()

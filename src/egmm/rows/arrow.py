@@ -147,12 +147,10 @@ class ArrowRows(FileRows):
             raise ReadError(self._diagnosis(error)) from error
 
     def _batches(self) -> Iterator[Piece]:
-        pa = import_optional("pyarrow", "Files", "arrow")
         first = 0
         for batch in self._record_batches():
             self._check_nulls(batch, first)
-            plain = [c.cast(pa.float64()) if pa.types.is_decimal(c.type) else c for c in batch.columns]
-            columns = [column.to_numpy(zero_copy_only=False) for column in plain]
+            columns = [_plain(column).to_numpy(zero_copy_only=False) for column in batch.columns]
             weight = None if self._weight is None else np.asarray(columns.pop(), dtype=np.float64)
             if weight is not None:
                 self._check_weight(weight, first)
@@ -271,6 +269,8 @@ class ArrowRows(FileRows):
                     if text and not (text in TRUTHS if is_truth else is_number(text)):
                         wanted = "neither true nor false" if is_truth else "no number"
                         where = f"column {name!r} has {text!r}, {wanted}, at {place_in(file, row)}"
+                        if is_number(text.replace(",", ".")):
+                            return f"{where}; write numbers with a decimal point."
                         return f"{where}; choose others with columns (--columns)."
         return None
 
@@ -279,6 +279,13 @@ def _is_number(kind: Any) -> bool:
     """Whether values of one of Arrow's types are numbers; true and false are 1 and 0."""
     types = import_optional("pyarrow", "Files", "arrow").types
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
+def _plain(column: Any) -> Any:
+    """Arrow's array of numbers that NumPy has; a decimal number becomes the nearest one."""
+    pa = import_optional("pyarrow", "Files", "arrow")
+    # Arrow's own cast of decimal numbers errs in the last digit.
+    return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_decimal(column.type) else column
 
 
 def _choose(
@@ -313,13 +320,13 @@ class Table(NamedTuple):
     """Of CSV files."""
 
     def values(self, name: str, *, as_text: bool = False) -> Iterator[Any]:
-        """Yield Arrow's arrays of a column, file by file; those of CSV files as text where that is asked for."""
+        """Yield Arrow's arrays of a column, file by file; those of CSV files as bytes where `as_text`."""
         pa = import_optional("pyarrow", "Files", "arrow")
         files, dataset = [Path(file) for file in self.dataset.files], self.dataset
         schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
         stored = [_stored(name, file, schema, self) for file, schema in zip(files, schemas, strict=True)]
         if as_text and self.layout is not None:
-            dataset = _open_dataset(files, self.layout, dict.fromkeys(stored, pa.string()))
+            dataset = _open_dataset(files, self.layout, dict.fromkeys(stored, pa.binary()))
         for fragment, written in zip(dataset.get_fragments(), stored, strict=True):
             for batch in _scanned(fragment, [written]):
                 yield batch.column(0)
