@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("typer")
 
 STREAMED = pytest.mark.parametrize("stream", ["--no-stream", "--stream"])
@@ -172,6 +174,51 @@ def test_numbers_as_classes_with_gaps(call: Any, rows: Path, tmp_path: Path) -> 
     found = fitted(call, "codes.csv", "-c", "2", "--label", "side")
     assert found["metrics"]["ARI"] == 1.0
     assert "1 of 40 rows have no class" in found["notes"][0]
+
+
+@STREAMED
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_categories_with_gaps(call: Any, rows: Path, tmp_path: Path, suffix: str, stream: str) -> None:
+    X = np.loadtxt(rows, delimiter=",", skiprows=1, usecols=(0, 1))
+    sides = pyarrow.array(["left"] * 19 + [None] + ["right"] * 20).dictionary_encode()
+    columns = pyarrow.table({"width": X[:, 0], "height": X[:, 1], "side": sides})
+    write = {"parquet": parquet.write_table, "feather": feather.write_feather}[suffix]
+    write(columns, str(tmp_path / f"gaps.{suffix}"))
+    found = fitted(call, f"gaps.{suffix}", "-c", "2", "--label", "side", stream)
+    assert "1 of 40 rows have no class" in found["notes"][0]
+    sizes = pyarrow.array([1.5] * 19 + [None] + [2.5] * 20).dictionary_encode()
+    write(columns.set_column(2, "size", sizes), str(tmp_path / f"sizes.{suffix}"))
+    assert "column 'size'" in refused(call, "fit", f"sizes.{suffix}", "-c", "2", stream)
+
+
+@STREAMED
+def test_text_that_is_not_in_utf_8(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    text = rows.read_text().replace("left", "l\u00e9ft").replace("right", "l\u00e8ft")
+    (tmp_path / "latin.csv").write_bytes(text.encode("latin-1"))
+    found = fitted(call, "latin.csv", "-c", "2", "--label", "side", stream)
+    assert found["metrics"]["ARI"] == 1.0
+    lines = lines_of(rows)
+    lines[8][1] += "\u00b5"
+    (tmp_path / "unit.csv").write_bytes(joined([line[:2] for line in lines]).encode("latin-1"))
+    said = refused(call, "fit", "unit.csv", "-c", "2", stream)
+    assert f"column 'height' has '{lines[8][1][:5]}" in said
+    assert "no number, at row 7 (counted from 0) of unit.csv" in said
+
+
+@STREAMED
+def test_numbers_as_others_write_them(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    lines = [line[:2] for line in lines_of(rows)]
+    (tmp_path / "comma.csv").write_text(joined(lines, ";").replace(".", ","))
+    assert "write numbers with a decimal point" in refused(call, "fit", "comma.csv", "-c", "2", stream)
+    lines[8][1] = "1_000"
+    (tmp_path / "under.csv").write_text(joined(lines))
+    assert "column 'height' has '1_000', no number, at row 7" in refused(call, "fit", "under.csv", "-c", "2", stream)
+
+
+def test_columns_of_one_name(call: Any, tmp_path: Path) -> None:
+    twice = pyarrow.Table.from_arrays([pyarrow.array([1.0, 2.0]), pyarrow.array([3.0, 4.0])], names=["x", "x"])
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    assert "twice.parquet has two columns named 'x'" in refused(call, "fit", "twice.parquet", "--no-stream")
 
 
 @STREAMED

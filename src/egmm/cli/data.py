@@ -65,7 +65,8 @@ def wanted_columns(source: Source, names: Sequence[str]) -> list[str]:
         if name not in names:
             raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
     if not wanted:
-        raise CommandError(f"{path} has no column to cluster besides the label {label!r}.")
+        besides = "" if label is None else f" besides the label {label!r}"
+        raise CommandError(f"{path} has no column to cluster{besides}.")
     return wanted
 
 
@@ -94,7 +95,7 @@ def _class_of(value: Any) -> str:
     if value is None or value != value:  # noqa: PLR0124  NaN
         return ""
     # Whole numbers are read as real ones where some are missing.
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else _text(value).strip()
 
 
 class Places(NamedTuple):
@@ -131,7 +132,7 @@ def _read(path: Path, header: bool | None) -> tuple[list[str], list[Any]]:
 def _read_arrow(path: Path, name: str, header: bool | None) -> Any:
     purpose = "CSV, Parquet and Feather files"
     if name.endswith(PARQUET):
-        return import_optional("pyarrow.parquet", purpose, "arrow").read_table(path)
+        return import_optional("pyarrow.parquet", purpose, "arrow").ParquetFile(path).read()
     if name.endswith(FEATHER):
         return import_optional("pyarrow.feather", purpose, "arrow").read_table(path)
     csv = import_optional("pyarrow.csv", purpose, "arrow")
@@ -147,7 +148,13 @@ def _from_arrow(path: Path, table: Any) -> tuple[list[str], list[Any]]:
         raise CommandError(f"{path} has two columns named {twice!r}.")
     if table.num_rows == 0:
         raise CommandError(f"{path} has column names but no rows.")
-    return names, [column.to_numpy() for column in table.columns]
+    return names, [_decoded(column).to_numpy() for column in table.columns]
+
+
+def _decoded(column: Any) -> Any:
+    """A column without codes of categories: Arrow's NumPy arrays of them have the last one where there is none."""
+    types = import_optional("pyarrow", "Parquet and Feather files", "arrow").types
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:
@@ -165,7 +172,7 @@ def _numbers(name: str, values: Any, places: Places) -> FloatArray:
 
 def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     """Numbers of a column of another type, such as one that is empty, or the first entry that is none."""
-    texts = ["nan" if value is None else str(int(value) if isinstance(value, bool) else value) for value in values]
+    texts = ["nan" if value is None else _text(value) for value in values]
     row = next((row for row, text in enumerate(texts) if text.strip() and not is_number(text)), None)
     if row is None:
         return [float(text.strip() or "nan") for text in texts]
@@ -173,6 +180,13 @@ def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
     if is_number(texts[row].replace(",", ".")):
         way_out = "write numbers with a decimal point."
     raise CommandError(f"column {name!r} has {texts[row]!r}, no number, at {places.of(row)}; {way_out}")
+
+
+def _text(value: Any) -> str:
+    """Text of an entry; true and false are numbers, and bytes are text that is not in UTF-8."""
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _listing(names: Sequence[str], most: int = 12) -> str:

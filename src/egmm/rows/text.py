@@ -69,7 +69,7 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # which Python allows between digits
 
 
 def _first_lines(file: Path) -> list[str]:
