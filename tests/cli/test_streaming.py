@@ -54,6 +54,29 @@ def test_streamed_fits_write_the_same_files(call: Any, rows: Path, tmp_path: Pat
     np.testing.assert_allclose(found.mass, expected.mass, atol=1e-9)
 
 
+def test_standardised_columns_have_the_same_bits(call: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 2)) * [1.0, 100.0] + np.repeat([[0.0], [900.0]], 10_000, axis=0)
+    np.save(tmp_path / "rows.npy", X)
+    models = []
+    for name in ("stream", "no-stream"):
+        options = ["-c", "2", "--standardize", "--no-plots", "-q"]
+        assert call("fit", "rows.npy", *options, f"--{name}", "--out", name).returncode == 0
+        models.append(json.loads((tmp_path / name / "model.json").read_text()))
+    np.testing.assert_allclose(models[0]["preparation"]["centre"], X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(models[0]["preparation"]["scale"], X.std(axis=0), rtol=1e-12)
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("command", [["fit"], ["fit", "--stream"], ["select"], ["compare"]], ids=" ".join)
+def test_an_entry_too_large_to_standardise_is_named(call: Any, rows: Path, tmp_path: Path, command: list[str]) -> None:
+    lines = [line.rpartition(",")[0] for line in rows.read_text().splitlines()]
+    (tmp_path / "large.csv").write_text("\n".join([*lines, "1.5,1e200"]) + "\n")
+    result = call(*command, "large.csv", "-c", "2", "--standardize")
+    assert result.returncode == 1
+    assert "Input X contains the value 1e+200, too large to square, at row 40" in result.stderr
+    assert "column 1 ('height')" in result.stderr
+
+
 @pytest.mark.parametrize("how", ["--stream", "--no-stream"])
 def test_predict_needs_no_names(call: Any, rows: Path, how: str) -> None:
     assert call("fit", rows, *OPTIONS, "--stream", "--out", "made", "-q").returncode == 0

@@ -55,7 +55,7 @@ def compare(
         check_table(out, force=force)
     data = read_data(source)
     check_enough(len(data.X), n_clusters)
-    X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    X = scaling_of(data).apply(data.X) if standardize else data.X
     notes, is_talking = notes_on_data(data), not (quiet or as_machine)
     tell(notes, wanted=is_talking)
     records = []

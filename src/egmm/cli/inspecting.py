@@ -31,7 +31,7 @@ def select(
         check_free(out, force=force)
     data = read_data(source)
     check_enough(len(data.X), max(request.counts))
-    X = scaling_of(data.X).apply(data.X) if standardize else data.X
+    X = scaling_of(data).apply(data.X) if standardize else data.X
     notes = [*notes_on_data(Data(data.X, data.names)), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     selection = run_selection(X, request)

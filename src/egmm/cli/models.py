@@ -17,8 +17,12 @@ from egmm.cli.data import Data
 from egmm.cli.notes import notes_on_data, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.screen import CommandError
+from egmm.em.statistics import Moments, moments
 from egmm.metrics import ari, nmi, purity, set_scores
 from egmm.mixture import EGMM
+from egmm.rows.array import ArrayRows
+from egmm.rows.source import bad_entry
+from egmm.rows.threads import one_blas_thread
 from egmm.selection import Selection, select_model
 
 PREPARATION = "preparation"
@@ -32,9 +36,10 @@ class Scaling(NamedTuple):
     scale: FloatArray
 
     @classmethod
-    def from_moments(cls, centre: FloatArray, variances: FloatArray) -> Self:
+    def from_moments(cls, total: Moments) -> Self:
         """Centre and scale of columns; a constant column is only centred."""
-        return cls(centre, np.where(variances > 0, np.sqrt(variances), 1.0))
+        variances = np.diag(total.scatter) / total.weight
+        return cls(total.centre, np.where(variances > 0, np.sqrt(variances), 1.0))
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return columns of mean 0 and deviation 1."""
@@ -74,15 +79,24 @@ class Fitted:
         return self.n_rows > len(self.partition)
 
 
-def scaling_of(X: FloatArray) -> Scaling:
-    """Centre and scale of the columns of rows in memory."""
-    return Scaling.from_moments(X.mean(axis=0), X.var(axis=0))
+def scaling_of(data: Data) -> Scaling:
+    """Centre and scale of the columns of rows in memory: those of the same rows streamed, to the bit."""
+    with ArrayRows(data.X, None, n_jobs=1) as rows, one_blas_thread():
+        total = rows.reduce(moments)
+        return Scaling.from_moments(checked_moments(total, rows, data.names))
+
+
+def checked_moments(total: Moments, rows: Any, names: Sequence[str]) -> Moments:
+    """Return moments that are finite, or name the entry that is not, or too large to square."""
+    if np.isfinite(total.scatter).all():
+        return total
+    raise bad_entry(rows, names) or CommandError("The data hold values too large for their squares to be summed.")
 
 
 def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitted:
     """Fit one model, or several and choose."""
     began = time.perf_counter()
-    scaling = scaling_of(data.X) if standardize else None
+    scaling = scaling_of(data) if standardize else None
     X = data.X if scaling is None else scaling.apply(data.X)
     notes = [*notes_on_data(data), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)

@@ -13,7 +13,7 @@ from egmm._checks import FloatArray, IntArray, import_optional
 from egmm._files import replacing
 from egmm.belief.storage import parquet_metadata
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
-from egmm.cli.models import Fitted, Scaling, choose_model
+from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
 from egmm.cli.output import label_columns, mass_columns
@@ -21,6 +21,7 @@ from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
 from egmm.rows.arrow import FORMATS, open_table
 from egmm.rows.source import bad_entry, number, tree_sum
+from egmm.rows.threads import one_blas_thread
 
 STREAM_BYTES = 500_000_000
 """Files of more bytes are streamed unless asked otherwise."""
@@ -64,15 +65,13 @@ def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
-    if not np.isfinite(total.scatter).all():
-        too_large = CommandError(f"{source.path} holds values too large for their squares to be summed.")
-        raise bad_entry(rows, names) or too_large
+    checked_moments(total, rows, names)
     classes = read_classes(source, chosen)
     notes = [*notes_on(total, names, classes), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     scaling = None
     if standardize:
-        scaling = Scaling.from_moments(total.centre, np.diag(total.scatter) / total.weight)
+        scaling = Scaling.from_moments(total)
         rows = rows.scaled(*scaling)
     model, selection = choose_model(rows, rows.shape[0], request)
     X = raw if scaling is None else scaling.apply(raw)
@@ -98,8 +97,8 @@ def sample_and_moments(rows: Any, chosen: IntArray) -> tuple[FloatArray, Moments
             sums.append(moments(X, weight))
             yield X
 
-    sample = np.concatenate(list(picked(seen(), chosen)))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_blas_thread():
+        sample = np.concatenate(list(picked(seen(), chosen)))
         return sample, tree_sum(number(sums))
 
 
