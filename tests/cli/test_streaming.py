@@ -106,6 +106,18 @@ def test_formats_that_cannot_be_streamed_are_named(call: Any, tmp_path: Path) ->
     assert "rows.json cannot be read piece by piece; expected files ending in .csv, .tsv" in result.stderr
 
 
+def test_columns_of_npy_files_are_not_chosen_among(call: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    way_out = "all its columns, x1, x2, x3: got x1, x2; use --no-stream"
+    for options in (["--label", "x3"], ["--columns", "x1,x2"]):
+        assert way_out in call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
+        assert call("fit", "rows.npy", "-c", "2", "--no-plots", "--out", options[1], *options).returncode == 0
+    assert "use --no-stream" in call("fit", "rows.npy", "--stream", "--columns", "x1,x2,x3", "--label", "x3").stderr
+    for options in (["--label", "side"], ["--columns", "width"]):
+        said = call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
+        assert f"rows.npy has no column {options[1]!r}; its columns are x1, x2, x3" in said
+
+
 def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:
     assert call("fit", rows, *OPTIONS, "--out", "made", "-q").returncode == 0
     for out in ([], ["--out", "a.csv"]):

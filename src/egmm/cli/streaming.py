@@ -37,15 +37,14 @@ def is_large(source: Source) -> bool:
 
 def open_rows(source: Source) -> Any:
     """Scan files; columns are checked, nothing is loaded."""
-    path, columns, label, header = source
+    path, header = source.path, source.header
     files = find_files(path)
-    if all(file.suffix == ".npy" for file in files):
-        if label is not None:
-            raise CommandError(f"{path} has no column names, so no column {label!r}.")
+    if all(file.suffix.lower() == ".npy" for file in files):
         rows = scan(files)
         numbered = [f"x{k + 1}" for k in range(rows.shape[1])]
-        if columns is not None and list(columns) != numbered:
-            came = f"got {', '.join(columns)}; use --no-stream to choose among them"
+        wanted = wanted_columns(source, numbered)
+        if wanted != numbered or source.label is not None:
+            came = f"got {', '.join(wanted)}; use --no-stream to choose among them"
             raise CommandError(f"{path} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
         return rows
     for file in files:
