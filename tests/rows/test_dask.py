@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
+import scipy.sparse
 
 from egmm import EGMM, select_model
 from row_sources import BLOCK_ROWS, assert_close, assert_same_bits, table, two_groups
@@ -235,6 +236,8 @@ def test_collections_that_are_no_table_of_numbers(X: np.ndarray) -> None:
         EGMM(2).fit(named["a"])
     with pytest.raises(TypeError, match=r"X must be a Dask array or data frame .*, got Delayed"):
         EGMM(2).fit(dask.delayed(X))
+    with pytest.raises(TypeError, match="Chunks of X must be arrays or data frames, got csr_matrix; make them dense"):
+        EGMM(2).fit(dask.array.from_array(X, chunks=(BLOCK_ROWS, 3)).map_blocks(scipy.sparse.csr_matrix))
     with pytest.raises(ValueError, match="X must have at least one feature"):
         EGMM(2).fit(dask.array.ones((5, 0)))
     with pytest.raises(ValueError, match=r"X has 1 row\(s\), but a fit needs at least 2"):

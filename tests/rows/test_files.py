@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import row_sources
-from egmm import EGMM, scan
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
 from egmm.rows import ReadError
 from egmm.rows.write import write_parquet
 from row_sources import BLOCK_ROWS, FILES, table, two_groups
@@ -511,6 +511,14 @@ def test_weights_may_be_zero_but_not_all(X: np.ndarray, tmp_path: Path) -> None:
         EGMM(2).fit(scan(parquet(tmp_path / "b.parquet", X, w=np.zeros(len(X))), weight="w"))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(32868,?\), got \(3,\)"):
         EGMM(2).fit(scan(tmp_path / "a.parquet"), sample_weight=np.ones(3))
+
+
+@pytest.mark.parametrize("estimator", [FCM(2), ECM(2), BPEC(2), BootGMM(2)], ids=lambda it: type(it).__name__)
+def test_peers_need_rows_in_memory(estimator: Any, small: np.ndarray, tmp_path: Path) -> None:
+    rows, name = scan(row_sources.in_parquet(small, tmp_path)), type(estimator).__name__
+    for fit in (estimator.fit, lambda rows: select_model(rows, [2], estimator=estimator)):
+        with pytest.raises(TypeError, match=f"in memory for {name}, got a scan of 1 file.*; read them into an array"):
+            fit(rows)
 
 
 # Files that change ------------------------------------------------------------------------------------------

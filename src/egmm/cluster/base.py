@@ -29,6 +29,7 @@ from egmm.cluster.descent import Descent
 from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
 from egmm.cluster.prototypes import fit_prototypes, starting_means
 from egmm.em.start import SAMPLE_ROWS, Sample, draw_sample
+from egmm.rows import FileRows
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
@@ -141,6 +142,9 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         return self._validated(X, reset=False)
 
     def _validated(self, X: Any, **options: Any) -> FloatArray:
+        if isinstance(X, FileRows):
+            name = type(self).__name__
+            raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; read them into an array, or use EGMM.")
         with reading_numbers(X):
             rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None))

@@ -183,6 +183,8 @@ def _values(chunk: Any) -> FloatArray:
         values = chunk.to_numpy(np.float64, na_value=np.nan)
     else:
         values = np.asarray(chunk)
+    if values.ndim != 2:
+        raise TypeError(f"Chunks of X must be arrays or data frames, got {type(chunk).__name__}; make them dense.")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
