@@ -222,6 +222,15 @@ def test_columns_of_one_name(call: Any, tmp_path: Path) -> None:
 
 
 @STREAMED
+def test_hidden_files_of_a_directory_are_no_data(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.csv").write_bytes(rows.read_bytes())
+    (tmp_path / "parts" / "._a.csv").write_bytes(b"\x00\x05\x16\x07Mac OS X")
+    (tmp_path / "parts" / "_b.csv").write_text("unfinished")
+    assert fitted(call, "parts", "-c", "2", "--label", "side", stream)["n_rows"] == 40
+
+
+@STREAMED
 def test_classes_of_files_that_write_their_name_otherwise(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
     names, *lines = lines_of(rows)
     (tmp_path / "parts").mkdir()

@@ -71,10 +71,11 @@ def wanted_columns(source: Source, names: Sequence[str]) -> list[str]:
 
 
 def find_files(source: str) -> list[Path]:
-    """Return the files meant by a path, a directory or a pattern, sorted by name."""
+    """Return the files meant by a path, a directory or a pattern, sorted by name; hidden ones are left out."""
     path = Path(source)
     if path.is_dir():
-        found = sorted(item for item in path.iterdir() if item.name.lower().endswith(KINDS) and item.is_file())
+        named = (item for item in path.iterdir() if not item.name.startswith((".", "_")))
+        found = sorted(item for item in named if item.name.lower().endswith(KINDS) and item.is_file())
         if not found:
             raise CommandError(f"{source} has no data file in it ({', '.join(KINDS)}).")
         return found

@@ -29,7 +29,8 @@ def scan(
         semicolons, tabs or single blanks. A directory is searched for them, subdirectories too, but for
         names that begin with a dot or an underscore; files are read in the order of their names.
     columns : sequence of str, default=None
-        Columns to use as features; None means all (but `weight`). Names and types are checked at once.
+        Columns to use as features: numbers, or true and false, which are 1 and 0; None means all (but `weight`). Names
+        and types are checked at once.
     weight : str, default=None
         Column with the rows' weights.
     header : bool, default=None
