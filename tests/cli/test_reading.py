@@ -1,5 +1,6 @@
 """Files as people have them: without names, with other delimiters, with gaps; read whole and piece by piece alike."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,24 @@ def test_numbers_as_others_write_them(call: Any, rows: Path, tmp_path: Path, str
     lines[8][1] = "1_000"
     (tmp_path / "under.csv").write_text(joined(lines))
     assert "column 'height' has '1_000', no number, at row 7" in refused(call, "fit", "under.csv", "-c", "2", stream)
+    lines[8][1] = "\u0661\u0662"  # twelve, in digits of another script
+    (tmp_path / "script.csv").write_text(joined(lines), encoding="utf-8")
+    assert "no number, at row 7" in refused(call, "fit", "script.csv", "-c", "2", stream)
+
+
+def test_the_damaged_one_of_several_files_is_named(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    for name in "ab":
+        columns = pyarrow.table({"x": np.random.default_rng(0).normal(size=500)})
+        parquet.write_table(columns, tmp_path / "parts" / f"{name}.parquet")
+    whole = (tmp_path / "parts" / "b.parquet").read_bytes()
+    (tmp_path / "parts" / "b.parquet").write_bytes(whole[:4] + bytes(60) + whole[64:])  # the head of a page
+    assert "b.parquet cannot be read: " in refused(call, "fit", "parts", "-c", "2", "--no-stream")
+
+
+def test_packed_files_may_have_endings_in_capitals(call: Any, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "ROWS.CSV.GZ").write_bytes(gzip.compress(rows.read_bytes()))
+    assert fitted(call, "ROWS.CSV.GZ", "-c", "2", "--label", "side")["n_rows"] == 40
 
 
 def test_columns_of_one_name(call: Any, tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ def _read(path: Path, header: bool | None) -> tuple[list[str], list[Any]]:
         return _from_arrow(path, _read_arrow(path, name, header))
     except (CommandError, ReadError):
         raise
-    except ValueError as error:  # Arrow's errors are ValueErrors too
+    except (ValueError, OSError) as error:  # Arrow's errors are either, and name no file
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
         raise CommandError(f"{path} cannot be read: {error}") from error
 
 
@@ -138,7 +140,9 @@ def _read_arrow(path: Path, name: str, header: bool | None) -> Any:
         return import_optional("pyarrow.feather", purpose, "arrow").read_table(path)
     csv = import_optional("pyarrow.csv", purpose, "arrow")
     layout = layout_of(path, header)
-    table = csv.read_csv(path, **layout.arrow_options())
+    packed = "gzip" if name.endswith(".gz") else None
+    with import_optional("pyarrow", purpose, "arrow").input_stream(str(path), packed) as stream:
+        table = csv.read_csv(stream, **layout.arrow_options())
     return table.rename_columns(layout.names(table.column_names))
 
 

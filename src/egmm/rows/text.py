@@ -69,7 +69,7 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text  # which Python allows between digits
+    return text.isascii() and "_" not in text  # Python takes other digits, too, and underscores between them
 
 
 def _first_lines(file: Path) -> list[str]:
