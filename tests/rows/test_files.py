@@ -454,6 +454,18 @@ def test_text_that_cannot_be_divided(tmp_path: Path) -> None:
     assert scan(path, ["b"]).shape == (1, 1)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_csv_of_one_row(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(f"1.5,2{end}".encode())
+    np.testing.assert_array_equal(all_rows(scan(path)), [[1.5, 2]])
+    path.write_bytes(f"a,b{end}1.5,2".encode())
+    np.testing.assert_array_equal(all_rows(scan(path)), [[1.5, 2]])
+    path.write_bytes(b"1.5,2")
+    with pytest.raises(ReadError, match=r"rows\.csv is a single line without a line break; write one at its end"):
+        scan(path)
+
+
 def test_a_csv_whose_lines_differ_in_length(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("x,y\n1,2\n3\n")
     with pytest.raises(ReadError, match=r"cannot read .*rows\.csv: .*Expected 2 columns"):

@@ -85,7 +85,12 @@ def _first_lines(file: Path) -> list[str]:
         raise ReadError(f"{file} is empty.")
     if "\0" in text or "\ufffd" in lines[0]:
         raise ReadError(f"{file} must be text in UTF-8, but its first line is not; save it as UTF-8.")
-    return lines[:-1] if len(start) == LOOK_BYTES and len(lines) > 1 else lines
+    if len(start) == LOOK_BYTES:
+        return lines[:-1] if len(lines) > 1 else lines
+    if len(lines) == 1 and not lines[0].endswith("\n"):
+        # Arrow would call it empty.
+        raise ReadError(f"{file} is a single line without a line break; write one at its end.")
+    return lines
 
 
 def _delimiter(file: Path, lines: Sequence[str]) -> str:
