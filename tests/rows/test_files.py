@@ -129,19 +129,20 @@ def test_numbers_of_other_types(name: str, dtype: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
-def test_booleans_and_decimals_are_numbers(suffix: str, tmp_path: Path) -> None:
+def test_booleans_decimals_and_categories_of_numbers_are_numbers(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"rows.{suffix}"
     columns = pa.table(
         {
             "flag": [True, False, True],
             "price": pa.array([Decimal("1.25"), Decimal("-2.50"), Decimal("1000.75")]),
             "half": pa.array(np.array([0.5, 1.5, 2.5], dtype=np.float16)),
+            "size": pa.array([0.1, 0.2, 0.1]).dictionary_encode(),
             "w": [True, True, False],
         }
     )
     {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather}[suffix](columns, str(path))
     ((X, weight),) = scan(path, weight="w").blocks()
-    np.testing.assert_array_equal(X, [[1, 1.25, 0.5], [0, -2.5, 1.5], [1, 1000.75, 2.5]])
+    np.testing.assert_array_equal(X, [[1, 1.25, 0.5, 0.1], [0, -2.5, 1.5, 0.2], [1, 1000.75, 2.5, 0.1]])
     np.testing.assert_array_equal(weight, [1, 1, 0])
 
 

@@ -216,7 +216,8 @@ class ArrowRows(FileRows):
     def _check_stored(self, name: str, file: Path, kind: Any) -> Any:
         """Return the type of a column, a number's, and the same in all files."""
         pa = import_optional("pyarrow", "Files", "arrow")
-        if not (_is_number(kind) or pa.types.is_decimal(kind)):
+        entry = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (_is_number(entry) or pa.types.is_decimal(entry)):
             raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
         expected = self._dataset.schema.field(name).type
         if kind != expected:
@@ -282,8 +283,10 @@ def _is_number(kind: Any) -> bool:
 
 
 def _plain(column: Any) -> Any:
-    """Arrow's array of numbers that NumPy has; a decimal number becomes the nearest one."""
+    """Arrow's array of numbers that NumPy has, without codes of categories; decimal numbers become the nearest ones."""
     pa = import_optional("pyarrow", "Files", "arrow")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     # Arrow's own cast of decimal numbers errs in the last digit.
     return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_decimal(column.type) else column
 
