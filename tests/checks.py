@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -218,6 +219,9 @@ def entries_that_are_no_numbers_are_named(estimator: Any) -> None:
         message = rf"Input X contains {shown} at row 7, column 1 \('width'\): .*; drop, impute or encode it first"
         with pytest.raises((TypeError, ValueError), match=message):
             clone(estimator).fit(X)
+    table = pa.table({"length": [1.5, 2.0, 3.0], "width": ["1", "2", "wide"]})
+    with pytest.raises(ValueError, match=r"Input X contains 'wide' at row 2, column 1: could not convert"):
+        clone(estimator).fit(table)
     days = np.datetime64("2020-01-01") + np.arange(40).reshape(20, 2)
     for times in (days, days - days[0, 0], pd.DataFrame(days, columns=["from", "to"])):
         with pytest.raises(TypeError, match="X must be numeric, got dates or times; turn them into numbers"):

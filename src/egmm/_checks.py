@@ -132,7 +132,8 @@ def _no_number(X: Any) -> Exception | None:
         try:
             float(np.nan if entry is None else entry)
         except (TypeError, ValueError) as error:
-            place = _place(f"row {row}", column, getattr(X, "columns", None))
+            # Of other tables than pandas' the columns may be the columns themselves.
+            place = _place(f"row {row}", column, X.columns if hasattr(X, "iloc") else None)
             return type(error)(f"Input X contains {entry!r} at {place}: {error}; drop, impute or encode it first.")
     return None
 
