@@ -94,6 +94,29 @@ def test_theme_button_switches_the_page(page_of: Any, report: Path) -> None:
     assert pixels(page) != light
 
 
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}], ids=["light", "dark"])
+def test_prints_dark_on_white_with_its_colours_and_whole_tables(page_of: Any, report: Path, options: Any) -> None:
+    page = page_of(report, **options)
+    before = pixels(page)
+    # What the canvas holds while the page is printed.
+    page.evaluate("addEventListener('afterprint', () => { window.printed = window.shown; })")
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.shown = document.getElementById('scatter').toDataURL(); })"
+    )
+    page.pdf()
+    printed = page.evaluate("window.printed")
+    assert printed == pixels(page_of(report))
+    assert pixels(page) == before
+
+    page.emulate_media(media="print")
+    for selector in ("#legend .swatch", "#sets-table .bar-cell"):
+        adjust = page.locator(selector).first.evaluate("node => getComputedStyle(node).printColorAdjust")
+        assert adjust == "exact", selector  # browsers leave out backgrounds else
+    box = page.locator(".tall")
+    assert box.evaluate("node => node.clientHeight >= node.scrollHeight")
+    assert not page.locator("#theme").is_visible()
+
+
 def test_pointing_at_a_row_shows_its_masses(page_of: Any, report: Path, fitted: tuple[Any, Any]) -> None:
     model, X = fitted
     page = page_of(report)

@@ -660,6 +660,21 @@
     showColours();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showColours);
+  // Paper is white.
+  let kept = null;
+  addEventListener("beforeprint", () => {
+    if (!isDark()) return;
+    kept = document.documentElement.dataset.theme ?? "";
+    document.documentElement.dataset.theme = "light";
+    showColours();
+    draw();
+  });
+  addEventListener("afterprint", () => {
+    if (kept === null) return;
+    if (kept) document.documentElement.dataset.theme = kept; else delete document.documentElement.dataset.theme;
+    kept = null;
+    showColours();
+  });
   for (const button of document.querySelectorAll(".copy")) {
     button.addEventListener("click", async () => {
       const text = $(button.dataset.from).textContent;
