@@ -219,6 +219,11 @@ def test_contours_of_one_gaussian_hold_their_share_of_it() -> None:
     distances = sorted(np.mean(np.sum(path**2 / np.diag(COVARIANCE), axis=1)) for path in paths)
     # P(chi2 with 2 degrees <= r2) = 1 - exp(-r2 / 2).
     np.testing.assert_allclose(1 - np.exp(-np.array(distances) / 2), [0.1, 0.3, 0.5, 0.7, 0.9, 0.99], atol=0.01)
+    # Each says what it holds.
+    written = {text.get_text(): np.sum(np.square(text.get_position()) / np.diag(COVARIANCE)) for text in ax.texts}
+    assert sorted(written) == ["10 %", "30 %", "50 %", "70 %", "90 %", "99 %"]
+    held = [100 * (1 - np.exp(-written[text] / 2)) for text in written]
+    np.testing.assert_allclose(held, [float(text.split()[0]) for text in written], atol=2)
 
 
 def test_contours_hold_their_share_beside_a_cluster_narrower_than_a_cell_of_the_grid(rng: np.random.Generator) -> None:
@@ -319,6 +324,11 @@ def test_pairs_have_a_panel_per_pair_of_features(rng: np.random.Generator) -> No
     assert axes.shape == (6, 6)
     np.testing.assert_array_equal(axes[4, 1].collections[0].get_offsets(), rows[labels == 0][:, [1, 4]])
     assert [ax.get_ylabel() for ax in axes[:, 0]] == list("abcdef")
+    assert [text.get_text() for text in axes[0, -1].get_legend().texts] == ["{1}  30", "{2}  30", "{3}  30"]
+    axes[0, 0].figure.canvas.draw()
+    for row, scaled in zip(axes, [1, 0, 0, 0, 0, 0], strict=True):
+        written = [any(tick.label1.get_visible() for tick in ax.yaxis.get_major_ticks()) for ax in row]
+        assert written.index(True) == scaled
     assert plot_pairs(rows, CredalPartition.from_labels(labels), features=[7, 2]).shape == (2, 2)
     with pytest.raises(ValueError, match="features must be an integer from 0 to 7, got 8"):
         plot_pairs(rows, CredalPartition.from_labels(labels), features=[8])

@@ -59,7 +59,7 @@ def write_figures(folder: Path, fitted: Any) -> None:
         density = (model.weights_, scaling.undo(model.focal_means_), model.focal_covariances_ * square)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
     if X.shape[1] > 2:
-        figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(11, 11), layout="constrained")
+        figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(12, 11), layout="constrained")
         save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
     if fitted.selection is not None:
         write_selection(folder, fitted.selection)

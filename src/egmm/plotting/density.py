@@ -29,7 +29,8 @@ def plot_density(
 ) -> Any:
     """Draw the density of a Gaussian mixture by contours that hold 10, 30, 50, 70, 90 and 99 % of the rows.
 
-    With more than two features it is the density of the two shown: the others are integrated out.
+    The share is written on a contour where there is room. With more than two features it is the density of
+    the two shown: the others are integrated out.
 
     Parameters
     ----------
@@ -71,12 +72,18 @@ def plot_density(
             "covariances must be positive definite: a component without width has no density to draw."
         ) from None
     ax = axes_or_new(ax)
+    from matplotlib import colormaps  # noqa: PLC0415
+
     reach = 3.6 * np.sqrt(np.einsum("jkk->jk", spreads))
     low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)
     x, y = (np.linspace(low[k], high[k], GRID) for k in (0, 1))
     density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
-    levels = _levels(share, points, spreads, PROBABILITIES)
-    ax.contour(x, y, density, levels=levels, cmap="viridis", linewidths=1.1, zorder=2.5)
+    heights = _levels(share, points, spreads)
+    inside = {float(height): f"{100 * p:.0f} %" for p, height in zip(PROBABILITIES, heights, strict=True)}
+    # The yellow end of the map would not be seen on white.
+    colours = colormaps["viridis"](np.linspace(0.0, 0.8, len(inside)))
+    contours = ax.contour(x, y, density, levels=sorted(inside), colors=colours, linewidths=1.1, zorder=2.5)
+    ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6)
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
     return ax
 
@@ -127,10 +134,8 @@ def _mixture_density(at: FloatArray, share: FloatArray, means: FloatArray, covar
     return density
 
 
-def _levels(
-    share: FloatArray, means: FloatArray, covariances: FloatArray, probabilities: Sequence[float]
-) -> FloatArray:
-    """Heights whose super-level sets hold the given shares of the rows, ascending and distinct."""
+def _levels(share: FloatArray, means: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Heights whose super-level sets hold the shares of the rows in `PROBABILITIES`."""
     # Read off points of equal probability in each component: a grid would miss a cluster much narrower than its cells.
     radii = np.sqrt(-2.0 * np.log1p(-(np.arange(N_RADII) + 0.5) / N_RADII))
     angles = 2.0 * np.pi * np.arange(N_ANGLES) / N_ANGLES
@@ -140,5 +145,5 @@ def _levels(
     heights = _mixture_density(points, share[present], means[present], covariances[present]).ravel()
     order = np.argsort(-heights)
     inside = np.cumsum(np.repeat(share[present], len(ring))[order])
-    at = np.minimum(np.searchsorted(inside / inside[-1], probabilities), len(order) - 1)
-    return np.unique(heights[order][at])
+    at = np.minimum(np.searchsorted(inside / inside[-1], PROBABILITIES), len(order) - 1)
+    return np.asarray(heights[order][at])

@@ -27,7 +27,7 @@ def plot_pairs(
     feature_names: Sequence[str] | None = None,
     figure: Any = None,
 ) -> Any:
-    """Draw every pair of features, with the clusters' histograms on the diagonal.
+    """Draw every pair of features, with the clusters' histograms on the diagonal and the sets listed beside.
 
     Parameters
     ----------
@@ -67,17 +67,21 @@ def plot_pairs(
     if not shown:
         raise ValueError("features must name one feature or more, got none.")
     side = 2.1 * len(shown) + 0.8
-    figure = pyplot().figure(figsize=(side, side), layout="constrained") if figure is None else figure
+    figure = pyplot().figure(figsize=(side + 1.0, side), layout="constrained") if figure is None else figure
     axes = figure.subplots(len(shown), len(shown), squeeze=False, sharex="col")
-    style = {"means": means, "covariances": covariances, "feature_names": feature_names, "legend": False}
+    style = {"means": means, "covariances": covariances, "feature_names": feature_names}
+    last = len(shown) - 1
     for i, down in enumerate(shown):
         for j, across in enumerate(shown):
             if i == j:
                 _draw_histograms(axes[i, j], rows[:, down], partition)
             else:
-                plot_partition(rows, partition, view=(across, down), ax=axes[i, j], **style)
-            axes[i, j].set(xlabel=names[across] if i == len(shown) - 1 else "", ylabel=names[down] if j == 0 else "")
-            axes[i, j].tick_params(labelsize="x-small", labelbottom=i == len(shown) - 1, labelleft=j == 0 and i != j)
+                legend = i == 0 and j == last
+                plot_partition(rows, partition, view=(across, down), legend=legend, ax=axes[i, j], **style)
+            axes[i, j].set(xlabel=names[across] if i == last else "", ylabel=names[down] if j == 0 else "")
+            # The first panel is a histogram: the scale of its row stands beside the second.
+            is_scaled = j == (1 if i == 0 else 0)
+            axes[i, j].tick_params(labelsize="x-small", labelbottom=i == last, labelleft=is_scaled)
     return axes
 
 
