@@ -72,7 +72,7 @@ def plot_density(
             "covariances must be positive definite: a component without width has no density to draw."
         ) from None
     ax = axes_or_new(ax)
-    from matplotlib import colormaps  # noqa: PLC0415
+    from matplotlib import colormaps, patheffects  # noqa: PLC0415
 
     reach = 3.6 * np.sqrt(np.einsum("jkk->jk", spreads))
     low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)
@@ -83,7 +83,8 @@ def plot_density(
     # The yellow end of the map would not be seen on white.
     colours = colormaps["viridis"](np.linspace(0.0, 0.8, len(inside)))
     contours = ax.contour(x, y, density, levels=sorted(inside), colors=colours, linewidths=1.1, zorder=2.5)
-    ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6)
+    for text in ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6):
+        text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground="white")])  # legible over rows
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
     return ax
 
