@@ -54,7 +54,7 @@ INDICES: dict[type, Index] = {
 """The peers' own indices."""
 
 MARKS = {
-    "~": "degenerate: a cluster or covariance collapsed; not to be chosen",
+    "~": "degenerate: a cluster or covariance collapsed; chosen only if all are",
     "?": "not converged: raise max_iter",
 }
 """What the marks beside printed values mean."""

@@ -268,7 +268,7 @@ def test_degenerate_fits_are_hollow_and_named() -> None:
     ax = plot_criterion([2, 3, 4], values, best=(3, "EEE"), doubtful={"EEE": [False, False, True]})
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_array_equal(hollow[0].get_xydata(), [[4, -1.0]])
-    assert ax.get_title() == "hollow: degenerate, not to be chosen"
+    assert ax.get_title() == "hollow: degenerate, chosen only if all are"
 
 
 def overlapping(texts: Any) -> list[tuple[str, str]]:
@@ -313,7 +313,7 @@ def test_grid_hatches_degenerate_fits_and_leaves_them_out_of_the_colours() -> No
     (hatched,) = ax.patches
     assert hatched.get_hatch()
     np.testing.assert_allclose(hatched.get_xy()[0], [0.5, 0.5])
-    assert ax.get_title() == "EBIC (higher is better)\nhatched: degenerate, not to be chosen"
+    assert ax.get_title() == "EBIC (higher is better)\nhatched: degenerate, chosen only if all are"
     assert "hatched" not in plot_model_grid([2, 3], values).get_title()
 
 

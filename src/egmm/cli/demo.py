@@ -58,7 +58,7 @@ def _diamond(work: Path) -> None:
     """Choose the number of clusters of the paper's first example with its settings: all sets, ridge 0.01."""
     X, _ = make_diamond()
     with warnings.catch_warnings():
-        # Five and six clusters of eleven objects are degenerate; the curve shows it.
+        # Three clusters or more of eleven objects are degenerate; the curve shows it.
         warnings.simplefilter("ignore")
         selection = select_model(X, COUNTS, focal_sets="full", reg_covar=0.01, random_state=0, n_jobs=1)
     model = selection.best
@@ -67,7 +67,7 @@ def _diamond(work: Path) -> None:
     selection.plot(left)
     plot_masses(partition, ax=middle)
     plot_partition(X, partition, means=model.means_, covariances=model.covariances_, ax=right)
-    # The curve's own title says which fits are not to be chosen.
+    # The curve's own title says which fits are degenerate.
     left.set_title(f"how many clusters\n{left.get_title()}")
     middle.set_title("mass function of each object")
     right.set_title("the objects")

@@ -76,7 +76,7 @@ def plot_criterion(
     if len(values) > 1 and np.isfinite(finite).any():
         ax.legend(title="model", ncols=2 if len(values) > 7 else 1, fontsize="small")
     if has_doubtful:
-        ax.set_title("hollow: degenerate, not to be chosen", fontsize="small")
+        ax.set_title("hollow: degenerate, chosen only if all are", fontsize="small")
     ax.grid(alpha=0.3)
     return ax
 
@@ -147,7 +147,7 @@ def plot_model_grid(
         i, j = list(values).index(best[1]), list(n_clusters).index(best[0])
         ax.plot(*_corners(i, j, 0.47), color=PALETTE[1], linewidth=2.5)
     ax.set(xlabel="number of clusters", ylabel="model")
-    note = "\nhatched: degenerate, not to be chosen" if hatched.any() else ""
+    note = "\nhatched: degenerate, chosen only if all are" if hatched.any() else ""
     ax.set_title(f"{name} ({'higher' if higher_is_better else 'lower'} is better){note}", fontsize="medium")
     return ax
 

@@ -650,7 +650,7 @@
     if (!data.selection) return;
     const { criterion, higher, counts, lines, best, degenerate } = data.selection;
     chart($("selection-chart"), counts, lines, "number of clusters", `${criterion} (${higher ? "higher" : "lower"} is better)`, best, degenerate);
-    if (degenerate.length) $("selection-chart").append(element("p", { class: "note", text: "Hollow: degenerate fits, not chosen whatever their criterion." }));
+    if (degenerate.length) $("selection-chart").append(element("p", { class: "note", text: "Hollow: degenerate fits, chosen only if all are." }));
   }
 
   // Page ------------------------------------------------------------------------------------------------------------
