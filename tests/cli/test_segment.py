@@ -43,6 +43,20 @@ def test_a_volume_is_written_as_one(call: Any, tmp_path: Path) -> None:
     assert set(np.unique(labels.get_fdata())) == {1, 2}
 
 
+def test_the_sets_of_a_volume_of_masses_are_told(call: Any, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    levels = np.repeat([50.0, 100.0, 150.0], 4) + np.random.default_rng(0).normal(0, 3, (10, 11, 12))
+    nibabel.save(nibabel.Nifti1Image(levels.astype(np.float32), np.eye(4)), tmp_path / "brain.nii.gz")
+    shown = call("segment", "brain.nii.gz", "-c", "3", "--out", "made")
+    assert "volume for each of the sets {1}, {2}, {1,2}, {3}, {2,3}, in this order" in " ".join(shown.stdout.split())
+    found = json.loads(call("segment", "brain.nii.gz", "-c", "3", "--json", "--out", "again").stdout)
+    masses = nibabel.load(tmp_path / "again" / "mass.nii.gz").get_fdata()
+    labels = nibabel.load(tmp_path / "again" / "labels.nii.gz").get_fdata()
+    for cluster in (1, 2, 3):
+        column = found["sets"].index(f"{{{cluster}}}")
+        assert masses[labels == cluster][:, column].mean() > 0.9
+
+
 def test_the_screen_tells_the_sizes(call: Any, picture: Path) -> None:
     result = call("segment", picture, "-c", "2", "--out", "made")
     assert "2 clusters in 1 200 voxels" in result.stdout

@@ -204,7 +204,7 @@ def compare(
     rows: o.Rows,
     clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
-        str | None, typer.Option("--algorithms", help="Names with commas between. Default: all there are.")
+        str | None, typer.Option("--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.")
     ] = None,
     columns: o.Columns = None,
     label: o.Label = None,

@@ -44,15 +44,27 @@ def segment(
         files = sorted(path.name for path in work.iterdir())
     sizes = np.bincount(found.labels().ravel(), minlength=found.n_clusters + 1)[1:]
     if as_machine:
-        clusters = dict(zip(found.names, sizes.tolist(), strict=True))
-        numbers = {"n_voxels": int(sizes.sum()), "n_clusters": found.n_clusters, "n_ambiguous": found.n_ambiguous}
-        as_json({"command": "segment", "output": str(target), "files": files, **numbers, "voxels": clusters})
+        as_json(
+            {
+                "command": "segment",
+                "output": str(target),
+                "files": files,
+                "n_voxels": int(sizes.sum()),
+                "n_clusters": found.n_clusters,
+                "n_ambiguous": found.n_ambiguous,
+                "voxels": dict(zip(found.names, sizes.tolist(), strict=True)),
+                "sets": list(found.focal_sets.labels),
+            }
+        )
     elif not quiet:
         voxels = int(sizes.sum())
         share = 100 * found.n_ambiguous / max(voxels, 1)
-        say(f"{found.n_clusters} clusters in {spaced(voxels)} voxels; {share:.1f} % may be of several clusters.\n")
+        clusters = f"{found.n_clusters} cluster{'' if found.n_clusters == 1 else 's'}"
+        say(f"{clusters} in {spaced(voxels)} voxels; {share:.1f} % may be of several clusters.\n")
         show_table(["cluster", "voxels"], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
         say(f"\nWritten to {target}/: {', '.join(files)}")
+        if "mass.nii.gz" in files:
+            say(f"mass.nii.gz holds a volume for each of the sets {', '.join(found.focal_sets.labels)}, in this order.")
 
 
 def _write_maps(work: Path, found: SegmentedImage) -> None:
