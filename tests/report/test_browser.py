@@ -231,6 +231,18 @@ def test_ellipses_are_drawn_whole(page_of: Any, tmp_path: Path) -> None:
     assert np.ptp(colours, axis=1).max() < 40
 
 
+def test_ellipses_are_seen_among_many_rows(page_of: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 2)) + [30.0, 0.0] * (np.arange(20_000) % 2)[:, None]
+    page = page_of(write_report(tmp_path / "many.html", EGMM(2, random_state=0).fit(X), X))
+    colours = "new Uint32Array(scatter.getContext('2d').getImageData(0, 0, scatter.width, scatter.height).data.buffer)"
+    settle(page)
+    page.evaluate(f"window.shown = {colours}")
+    page.click("#show-ellipses")
+    settle(page)
+    changed = page.evaluate(f"{colours}.reduce((count, colour, at) => count + (colour !== shown[at]), 0)")
+    assert changed > 3500  # pixels; a line alone, in the colour of its rows, changes 2200
+
+
 def test_small_numbers_are_told_beside_an_outlier(page_of: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)) * 0.1 + [[0.0, 0.0], [1.234, 5.678]] * 30

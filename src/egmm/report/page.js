@@ -284,9 +284,12 @@
           const u = 2 * Math.cos((t / 72) * 2 * Math.PI), v = 2 * Math.sin((t / 72) * 2 * Math.PI);
           curve.push([toX(cx + root * u), toY(cy + down * u + rest * v)]);
         }
-        context.strokeStyle = clusterColour(k);
-        context.lineWidth = 1.8;
-        line(curve, true);
+        // On a rim: among many rows of its own colour it would not be seen.
+        for (const [colour, thick] of [[css("--panel"), 4], [clusterColour(k), 1.8]]) {
+          context.strokeStyle = colour;
+          context.lineWidth = thick;
+          line(curve, true);
+        }
       }
       const x = toX(cx), y = toY(cy);
       for (const [colour, thick] of [[css("--panel"), 8], [css("--ink"), 5], [clusterColour(k), 2.5]]) {
