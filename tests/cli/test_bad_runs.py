@@ -45,6 +45,7 @@ BAD_DATA = {
     "an empty directory": ({"d/readme.md": ""}, ["fit", "d"], "d has no data file in it"),
     "no model": ({"m.json": "{}"}, ["info", "m.json"], "m.json holds no EGMM model"),
     "missing model": ({}, ["info", "m.json"], "m.json does not exist"),
+    "directory for a model": ({}, ["info", "."], ". is a directory; name the model file in it, such as model.json"),
     "json without a file": ({}, ["predict", "m.json", "a.csv", "--json"], "--json needs --out"),
 }
 

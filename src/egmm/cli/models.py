@@ -149,6 +149,8 @@ def save_model(path: Path, model: Any, names: Sequence[str], scaling: Scaling | 
 
 def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
     """Load a model, the columns it takes and their scaling; a model saved from Python has neither."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory; name the model file in it, such as {path / 'model.json'}.")
     if not path.is_file():
         raise CommandError(f"{path} does not exist.")
     model = EGMM.load(path)
