@@ -381,6 +381,19 @@ def test_one_feature_is_drawn_against_doubt(page_of: Any, tmp_path: Path) -> Non
     assert int(page.get_attribute("#scatter", "data-drawn")) == 100
 
 
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_directions_are_named_once_and_explained(page_of: Any, tmp_path: Path, n_clusters: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 6.0 * (np.arange(60) % 2)[:, None]
+    page = page_of(write_report(tmp_path / "report.html", EGMM(n_clusters, random_state=0).fit(X), X))
+    names = page.eval_on_selector_all("#axis-x option", "options => options.map(option => option.textContent)")
+    assert len(names) == len(set(names))
+    told = page.inner_text("#scatter-help")
+    assert ("discriminant 1" in names, "Discriminants" in told) == (n_clusters > 1,) * 2
+    assert "principal component 1" in names
+    assert "Principal components" in told
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_stay_responsive(page_of: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

@@ -110,7 +110,7 @@ def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[
     identity = np.eye(n_features)
     axes = [{"name": name, "d": identity[k].tolist(), "o": float(centre[k])} for k, name in enumerate(shown.names)]
     if n_features > 2:
-        for kind in ("discriminant", "pca"):
+        for kind in ("discriminant", "pca") if partition.n_clusters > 1 else ("pca",):
             view = view_of(shown.X, partition, kind)
             for direction, label in zip(view.directions.T, view.labels, strict=True):
                 axes.append({"name": label, "d": _rounded(direction), "o": float((centre - view.origin) @ direction)})

@@ -84,6 +84,10 @@
   const largestDoubt = 1 - 1 / C;
   const projections = data.axes.length > D;
   data.axes.push({ name: "doubt", d: null });
+  if (projections) {
+    const best = C > 1 ? " Discriminants are the directions that part the clusters best, in standard deviations within them." : "";
+    $("scatter-help").append(`${best} Principal components are the directions of most variance.`);
+  }
   state.x = projections ? D : 0;
   state.y = projections ? D + 1 : 1;
 
