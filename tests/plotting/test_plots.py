@@ -213,6 +213,16 @@ def test_bars_need_as_many_names_as_objects() -> None:
         plot_masses(PARTITION, names=["a"])
 
 
+@pytest.mark.parametrize("n_rows", [1, 60])
+def test_sets_of_several_clusters_are_hatched_by_their_size(n_rows: int) -> None:
+    focal = FocalSets.full(3)
+    ax = plot_masses(CredalPartition(np.full((n_rows, 7), 1 / 7), focal))
+    drawn = {bars.get_label(): bars.patches[0].get_hatch() for bars in ax.containers}
+    assert [drawn[label] for label in ("{1}", "{2}", "{3}")] == [None] * 3
+    assert drawn["{1,2}"] == drawn["{2,3}"]
+    assert len({drawn["{1}"], drawn["{1,2}"], drawn["{1,2,3}"]}) == 3
+
+
 def test_contours_of_one_gaussian_hold_their_share_of_it() -> None:
     ax = plot_density([1.0], [[0.0, 0.0]], COVARIANCE)
     paths = [path.vertices for path in ax.collections[0].get_paths() if len(path.vertices)]

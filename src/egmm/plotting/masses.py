@@ -10,10 +10,10 @@ from egmm.belief.partition import CredalPartition
 from egmm.plotting.style import axes_or_new, plain, set_colours
 
 MOST_BARS = 60
-"""Objects drawn unless rows are asked for: more would be slivers."""
+"""Objects drawn unless rows are asked for: more would be slivers, too narrow for hatching."""
 
 MOST_NAMED = 30
-"""Objects whose names fit below the bars and hatching into them."""
+"""Objects whose names fit below the bars."""
 
 VISIBLE_MASS = 0.005
 """A set that never has more mass than this among the objects drawn is left out of the legend."""
@@ -36,7 +36,7 @@ def plot_masses(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the mass function of each object as a stack of bars; sets of several clusters are hatched.
+    """Draw the mass function of each object as a stack of bars; sets of several clusters are hatched in up to 60.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def plot_masses(
     mass, focal = partition.mass[chosen], partition.focal_sets
     if names is not None and len(names) != len(chosen):
         raise ValueError(f"names must have {len(chosen)} entries, one per object drawn; got {len(names)}.")
-    positions, base, is_crowded = np.arange(len(chosen)), np.zeros(len(chosen)), len(chosen) > MOST_NAMED
+    positions, base = np.arange(len(chosen)), np.zeros(len(chosen))
+    is_crowded, are_slivers = len(chosen) > MOST_NAMED, len(chosen) > MOST_BARS
     visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
     named = visible[np.argsort(-mass[:, visible].sum(axis=0), kind="stable")[:MOST_LEGEND]]
     for j in np.lexsort((focal.masks, focal.cardinalities)):
@@ -78,11 +79,11 @@ def plot_masses(
             positions,
             mass[:, j],
             bottom=base,
-            width=0.85,
+            width=1.0 if are_slivers else 0.85,
             color=set_colours(focal)[j],
             edgecolor="white",
             linewidth=0.0 if is_crowded else 0.5,
-            hatch=None if is_crowded else HATCHES.get(int(focal.cardinalities[j]), "xx"),
+            hatch=HATCHES.get(int(focal.cardinalities[j]), "xx") if not are_slivers else None,
             label=focal.labels[j] if j in named else "_",
         )
         base += mass[:, j]
