@@ -18,9 +18,10 @@ from egmm.rows.array import ArrayRows
 class BPEC(CredalClusterer):
     r"""Belief-peaks evidential clustering: prototypes are rows that stand out, and stay; masses are those of ECM.
 
-    The prototypes are peaks of the delta-Bel graph (:func:`delta_bel`): rows that many neighbours believe to be a
-    centre and that are far from any row believed in more. With them fixed, the masses minimise the objective of
-    :class:`ECM`. With ``distance='mahalanobis'`` each cluster has a metric of determinant one that adapts to its shape:
+    The prototypes are peaks of the delta-Bel graph (:func:`egmm.cluster.delta_bel`): rows that many neighbours believe
+    to be a centre and that are far from any row believed in more. With them fixed, the masses minimise the objective
+    of :class:`ECM`. With ``distance='mahalanobis'`` each cluster has a metric of determinant one that adapts to its
+    shape:
 
     .. math:: S_k = \det(T_k)^{1/D} T_k^{-1}, \qquad
         T_k = \sum_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta (x_i - \nu_j)(x_i - \nu_j)^\top,
@@ -30,7 +31,7 @@ class BPEC(CredalClusterer):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Number of clusters C. None: chosen from the delta-Bel graph, see :func:`choose_peaks` for the rule.
+        Number of clusters C. None: chosen from the delta-Bel graph, see :func:`egmm.cluster.choose_peaks` for the rule.
     n_neighbors : int, default=50
         Number K of neighbours that judge a row, less than the number of rows.
     quantile : float, default=0.9

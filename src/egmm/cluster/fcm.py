@@ -93,7 +93,7 @@ class FCM(PrototypeClusterer):
     objective_history_ : ndarray of shape (n_iter_ + 1,)
         :math:`J` at the start and after each update; it never rises.
     mpc_ : float
-        Modified partition coefficient of the rows, see :func:`modified_partition_coefficient`.
+        Modified partition coefficient of the rows, see :func:`egmm.cluster.modified_partition_coefficient`.
     focal_sets_ : FocalSets
         The single clusters.
     n_iter_ : int

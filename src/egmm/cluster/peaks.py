@@ -166,7 +166,7 @@ def choose_peaks(
     Parameters
     ----------
     belief, delta : array-like of shape (n_samples,)
-        Coordinates from :func:`delta_bel`.
+        Coordinates from :func:`egmm.cluster.delta_bel`.
     n_clusters : int, default=None
         Number of prototypes.
     min_belief, min_delta : float, default=None
