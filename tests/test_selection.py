@@ -138,7 +138,7 @@ def test_the_printed_table_marks_what_is_not_to_be_chosen(blobs) -> None:
         "   2     -55.9*",
         "   4     -52.9~",
         "* chosen: 2 clusters, EEE",
-        "~ degenerate: a cluster or covariance collapsed; chosen only if all are",
+        "~ degenerate: a cluster or covariance collapsed or ran away; chosen only if all are",
     ]
     hasty = repr(select_model(blobs, [3], random_state=0, max_iter=1))
     assert "*?" in hasty

@@ -140,7 +140,7 @@ class EGMM(ClusterMixin, FittedMixture):
     degenerate_ : bool
         Whether a cluster ended with the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
         direction to a millionth of the start's, or was nothing but ridge there already: its likelihood is then no
-        guide.
+        guide. Also whether a cluster that no row is of alone ran away, with its mean or variance far beyond the rows'.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

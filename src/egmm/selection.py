@@ -54,7 +54,7 @@ INDICES: dict[type, Index] = {
 """The peers' own indices."""
 
 MARKS = {
-    "~": "degenerate: a cluster or covariance collapsed; chosen only if all are",
+    "~": "degenerate: a cluster or covariance collapsed or ran away; chosen only if all are",
     "?": "not converged: raise max_iter",
 }
 """What the marks beside printed values mean."""

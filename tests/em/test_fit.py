@@ -135,6 +135,47 @@ def test_clusters_far_apart_are_not_degenerate(rng, gap, covariance) -> None:
         assert not run(source, init=labels, covariance=covariance, reg_covar="auto").is_degenerate
 
 
+def run_away_rows(rng, variance):
+    """Rows of {1} and, with another variance, of {1,2}; the second cluster has no focal set of its own."""
+    labels = np.repeat([0, 1], 300)
+    return rng.normal(size=(600, 2)) * np.where(labels, np.sqrt(variance), 1.0)[:, None] + 6 * labels[:, None], labels
+
+
+@pytest.mark.filterwarnings("ignore:cluster 2 has no mass of its own")
+@pytest.mark.parametrize("units", [1.0, 1e-6, 1e9])
+@pytest.mark.parametrize("covariance", ["VII", "VEE"])
+def test_a_cluster_that_runs_away_is_degenerate(rng, covariance, units) -> None:
+    # The precision of {1,2} is half the first cluster's and half the second's: its variance is at most 2. Rows with a
+    # variance of 1 give the second cluster one of 1 too; with one of 9 they want its precision below zero.
+    for variance, expected in [(1.0, False), (9.0, True)]:
+        X, labels = run_away_rows(rng, variance)
+        with ArrayRows(X * units) as source:
+            found = run(source, [{0}, {0, 1}], covariance=covariance, init=labels, reg_covar="auto")
+        assert found.is_degenerate is expected
+
+
+@pytest.mark.filterwarnings("ignore:cluster 2 has no mass of its own")
+def test_a_cluster_that_runs_away_beyond_numbers_is_named(rng) -> None:
+    X, labels = run_away_rows(rng, 9.0)
+    with (
+        ArrayRows(X) as source,
+        pytest.raises(NotPositiveDefiniteError, match=r"cluster 2 has run away at iteration \d+, .* such as 'EEE'\."),
+    ):
+        run(source, [{0}, {0, 1}], covariance="VVI", init=labels, reg_covar="auto")
+
+
+def test_what_rows_of_its_own_say_of_a_cluster_is_not_running_away(rows) -> None:
+    ascent = run(rows, init=GOOD, covariance="VVV").ascent
+    variances = np.diag(ascent.problem.moments.scatter) / 121
+    # About the centre, 40 of 121 rows have at most 3.025 times all rows' second moment; five times as far out, 25 such.
+    for own, ratio, expected in [(0.5, 3.0 * 25, False), (0.5, 3.1 * 25, True), (1.5, 3.1 * 25, False)]:
+        ascent.point.statistics.set_counts[:] = [81 - 40 + own, own, 2 * (40 - own)]
+        means = np.array([[0.0, 0.0], [np.sqrt(0.5 * ratio * variances[0]), 0.0]])
+        covariances = np.array([np.diag(variances), np.diag(variances * [0.5 * ratio, 1.0])])
+        ascent.point = ascent.point._replace(params=Parameters(np.full(3, 1 / 3), means, covariances))
+        assert is_degenerate(ascent, ascent.point.params) is expected
+
+
 def test_a_degenerate_fit_is_not_kept_for_its_likelihood(rows, starts_from) -> None:
     lone, good = (run(rows, init=labels) for labels in (LONE, GOOD))
     assert lone.log_likelihood > good.log_likelihood

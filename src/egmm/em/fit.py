@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from egmm._checks import FloatArray, IntArray
+from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._progress import Progress
 from egmm.em.checkpoint import (
     STEPS_BETWEEN,
@@ -52,6 +52,10 @@ SMALLEST_EIGENVALUE = 1e-6
 FLATTEST, MOST_RIDGE = 1e-8, 10.0
 """A start was flat along some direction, as on a feature constant in a group, where a covariance has less than this of
 the rows' and is little but ridge. Of clusters far apart it has little of the rows' too, but more than the ridge."""
+
+FARTHEST = 5.0
+"""A cluster without a row of its own is known from meta-clusters alone: as the third of three means at distance d from
+the centre it may be at 5d. Further out, nothing holds it."""
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
@@ -194,32 +198,29 @@ class _Fitting:
 
     def _ascend(self, number: int, start: Start | Fit, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
-        options = self.options
         ridge, first, interrupted = self._first(start)
-        n_iter = 0
+        ascent: Ascent | None = None
         try:
-            if self.resumed is not None and number == self.resumed.start:
-                ascent = self._unpacked(self.resumed.ascent)
-            else:
-                problem, tol = self._problem(ridge), options.tol * self.moments.weight
-                if isinstance(start, Fit):
-                    ascent = start.ascent.on_more_rows(problem, tol)
-                else:
-                    ascent = Ascent.from_start(problem, first, tol=tol, accelerate=options.accelerate)
-            try:
-                watched = options.verbose or self.checkpoint is not None
-                n_steps = 0 if interrupted else options.max_iter
-                ascent.run(n_steps, partial(self._after_step, number, report) if watched else None)
-            except NotPositiveDefiniteError:
-                n_iter = ascent.n_iter + 1
-                raise
-            except KeyboardInterrupt:
-                interrupted = True
+            ascent = self._begin(number, start, ridge, first)
+            watched = self.options.verbose or self.checkpoint is not None
+            n_steps = 0 if interrupted else self.options.max_iter
+            ascent.run(n_steps, partial(self._after_step, number, report) if watched else None)
         except NotPositiveDefiniteError as error:
-            raise NotPositiveDefiniteError(
-                f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
-            ) from None
+            raise NotPositiveDefiniteError(_why_not_definite(ascent, error)) from None
+        except KeyboardInterrupt:
+            if ascent is None:
+                raise
+            interrupted = True
         return Fit(ascent, is_degenerate(ascent, first), interrupted)
+
+    def _begin(self, number: int, start: Start | Fit, ridge: FloatArray, first: Parameters) -> Ascent:
+        """An ascent where it was cut short, where the sample's has ended, or at its first parameters."""
+        if self.resumed is not None and number == self.resumed.start:
+            return self._unpacked(self.resumed.ascent)
+        problem, tol = self._problem(ridge), self.options.tol * self.moments.weight
+        if isinstance(start, Fit):
+            return start.ascent.on_more_rows(problem, tol)
+        return Ascent.from_start(problem, first, tol=tol, accelerate=self.options.accelerate)
 
     def _first(self, start: Start | Fit) -> tuple[FloatArray, Parameters, bool]:
         """Ridge and parameters to begin with, and whether finding them was interrupted."""
@@ -315,20 +316,52 @@ def start_points(
 
 
 def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
-    """Whether a cluster weighs less than D + 1 rows, or the covariance has collapsed along some direction."""
-    statistics, params = ascent.point.statistics, ascent.point.params
-    cluster_weights = ascent.problem.shares.T @ statistics.set_counts
-    if cluster_weights.min() < params.means.shape[1] + 1:
+    """Whether a cluster weighs less than D + 1 rows or has run away, or a covariance collapsed along some direction."""
+    problem, params = ascent.problem, ascent.point.params
+    cluster_weights = problem.shares.T @ ascent.point.statistics.set_counts
+    if cluster_weights.min() < params.means.shape[1] + 1 or _run_away(ascent).any():
         return True
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
-    whole = ascent.problem.moments.scatter / ascent.problem.moments.weight
-    variances = np.diag(whole)
-    # Of the ridge, or of what counts as zero.
-    floor = np.maximum(ascent.problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0))
+    whole, floor = problem.moments.scatter / problem.moments.weight, _floor(problem)
     return any(
         eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE or _is_flat(end, whole, floor)
         for end, beginning in zip(ends, beginnings, strict=True)
     )
+
+
+def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) -> str:
+    """Say why there is no next step; without an ascent, why there is no first."""
+    n_iter = 0 if ascent is None else ascent.n_iter + 1
+    away = [] if ascent is None else [str(k + 1) for k in np.flatnonzero(_run_away(ascent))]
+    if not away:
+        return f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
+    found = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"
+    return (
+        f"{found} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
+        "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
+        "such as 'EEE'."
+    )
+
+
+def _floor(problem: Problem) -> FloatArray:
+    """Variances (D,) of the ridge, or of what counts as zero."""
+    variances = np.diag(problem.moments.scatter) / problem.moments.weight
+    return np.maximum(problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0))
+
+
+def _run_away(ascent: Ascent) -> BoolArray:
+    """Which clusters lie, or spread, far beyond all rows, while no row is of them alone.
+
+    The precision of such a cluster goes to zero, for the meta-clusters it is in are likelier without it. About the
+    centre, the second moments of n rows are at most N / n times those of all N, feature by feature.
+    """
+    problem, (_, means, covariances), counts = ascent.problem, ascent.point.params, ascent.point.statistics.set_counts
+    if covariances.ndim == 2:
+        return np.zeros(len(means), dtype=bool)
+    variances = np.diag(problem.moments.scatter) / problem.moments.weight + _floor(problem)
+    ratios = ((np.einsum("kdd->kd", covariances) + means**2) / variances).max(axis=1)
+    own_rows, rows = (problem.shares == 1).T @ counts, problem.shares.T @ counts
+    return np.asarray((own_rows < 1) & (ratios * rows > FARTHEST**2 * problem.moments.weight))
 
 
 def _is_flat(covariance: FloatArray, whole: FloatArray, floor: FloatArray) -> bool:

@@ -135,8 +135,8 @@ def _fit(model: Any) -> list[str]:
     ]
     if model.degenerate_:
         sentences.append(
-            "The fit is degenerate (a cluster of too few rows, or a collapsed covariance): try fewer clusters, "
-            "another start or a larger reg_covar before you trust it."
+            "The fit is degenerate (a cluster of too few rows, a collapsed covariance, or a cluster of no row alone "
+            "far outside the data): try fewer clusters, another start or a larger reg_covar before you trust it."
         )
     return sentences
 
