@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 import oracles
+from egmm import EGMM
 from egmm.datasets import make_blobs_with_overlap, make_four_class, make_two_class
 from egmm.em.accelerate import QuasiNewton
 from egmm.em.loop import Ascent
@@ -335,3 +336,15 @@ def test_a_set_that_has_all_but_died_out_is_revived_where_it_would_grow(rng, wei
     ascent = Ascent.from_start(problem, params, tol=1e-7, accelerate=True).run(1000)
     assert ascent.point.objective == pytest.approx(end, abs=1e-3)
     assert np.diff(ascent.history).min() >= -1e-9
+
+
+@pytest.mark.filterwarnings("ignore:EGMM did not converge")
+@pytest.mark.parametrize("seed", [10, 18, 21])
+def test_a_light_set_that_grows_slowly_is_waited_for(seed) -> None:
+    # More clusters than there are: weights of less than a row grow by some thousandths a pass, EM's gains with them.
+    X, _ = make_four_class(random_state=seed)
+    model = EGMM(6, random_state=seed).fit(X)
+    assert model.converged_
+    end = model.log_likelihood_
+    model.set_params(warm_start=True, accelerate=False, tol=0, max_iter=1000).fit(X)
+    assert model.log_likelihood_ - end < 3 * 1e-6 * len(X)

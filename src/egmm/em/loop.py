@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from egmm._checks import FloatArray
 from egmm.em.accelerate import SUFFICIENT, QuasiNewton
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.plain import has_plain_steps, make_plain_steps
@@ -40,6 +41,13 @@ GROWN_STEPS, MOST_GROWN = 16, 4.0
 SURE = 0.01
 """Quasi-Newton's word that less than the tolerance is left is taken where EM's own step promises less than this share
 of it: of directions it has not been along quasi-Newton knows nothing, and there EM's gains may fall by 1 % a step."""
+
+SURER = 1e-5
+"""The share while some set's weight grows: as long as the set is light EM hardly gains by it, later more and more."""
+
+SLOW_GROWTH = 0.25
+"""Growth that counts there, in a pass and in square roots of the tolerance per row: a set that grows by a share s
+promises some N s^2 / 2."""
 
 WORTH_GROWING = 0.01
 """Share of the tolerance that this must gain: what grows gains more with every step."""
@@ -133,7 +141,7 @@ class Ascent:
             step, slope = newton.propose()
         is_near = 0.5 * abs(slope) < self.tol
         em_gain = newton.em_gain() if is_near else np.inf
-        if em_gain < SURE * self.tol:
+        if em_gain < SURE * self.tol and (em_gain < SURER * self.tol or not self._has_growing_set()):
             self._stop_or_revive()
             return
         # Near the end EM may promise more than quasi-Newton: what was learnt misleads.
@@ -152,10 +160,18 @@ class Ascent:
             step, slope = step * shrink, slope * shrink
         self._leave_newton(is_near)
 
+    def _next_weights(self) -> FloatArray:
+        """Weights of the focal sets after EM's next step."""
+        return set_weights(self.point.statistics.set_counts, self.problem.shares, self.problem.certainty)
+
+    def _has_growing_set(self) -> bool:
+        growth = SLOW_GROWTH * np.sqrt(self.tol / self.problem.moments.weight)
+        return bool((self._next_weights() > (1 + growth) * self.point.params.weights).any())
+
     def _stop_or_revive(self) -> None:
         """Stop, unless light focal sets still grow: that is a saddle, not a maximum, and gains are yet to come."""
         params, weight = self.point.params, self.problem.moments.weight
-        next_weights = set_weights(self.point.statistics.set_counts, self.problem.shares, self.problem.certainty)
+        next_weights = self._next_weights()
         growing = next_weights > (1 + GROWTH) * params.weights
         if growing.any():
             # At once what some steps of such growth would make, and of a set that has died out a little.
