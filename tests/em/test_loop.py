@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 import oracles
 from egmm import EGMM
-from egmm.datasets import make_blobs_with_overlap, make_four_class, make_two_class
+from egmm.datasets import make_blobs_with_overlap, make_diamond, make_four_class, make_two_class
 from egmm.em.accelerate import QuasiNewton
 from egmm.em.loop import Ascent
 from egmm.em.parameters import NotPositiveDefiniteError
@@ -348,3 +348,29 @@ def test_a_light_set_that_grows_slowly_is_waited_for(seed) -> None:
     end = model.log_likelihood_
     model.set_params(warm_start=True, accelerate=False, tol=0, max_iter=1000).fit(X)
     assert model.log_likelihood_ - end < 3 * 1e-6 * len(X)
+
+
+@pytest.mark.filterwarnings("ignore:some clusters have no mass", "ignore:clusters? .* no mass")
+@pytest.mark.parametrize("covariance", ["VEE", "EEV"])
+def test_a_fit_that_has_collapsed_to_rounding_stops(covariance) -> None:
+    # Six clusters of eleven rows: variances are the ridge, 1e-12 of the rows', and what EM gains is rounding.
+    X, _ = make_diamond()
+    model = EGMM(6, covariance=covariance, init="mixture", certainty=0.3, random_state=0).fit(X)
+    assert model.degenerate_
+    assert model.converged_
+    assert model.n_iter_ < 300
+
+
+def test_where_neither_quasi_newton_nor_em_gains_it_is_the_end(monkeypatch) -> None:
+    X, labels = make_two_class(random_state=0)
+    problem = problem_of(X, "pairs", 2, "VVV")
+    ascent = Ascent.from_start(problem, start_of(problem, labels), tol=1e-6, accelerate=True)
+    while ascent.newton is None:
+        ascent.run(ascent.n_iter + 1)
+    assert not ascent.converged
+    here = ascent.point
+    monkeypatch.setattr(QuasiNewton, "propose", lambda newton: (0 * newton._gradient, 1.0))
+    monkeypatch.setattr(type(problem), "m_step", lambda _, point: point.params)
+    ascent.run(ascent.n_iter + 50)
+    assert ascent.converged
+    assert ascent.point.objective == here.objective

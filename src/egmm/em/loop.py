@@ -188,12 +188,13 @@ class Ascent:
         self.converged = True
 
     def _leave_newton(self, is_near: bool) -> None:
-        """Go back to EM, which cannot fail; stop where it gains no more than was left near the end."""
+        """Go back to EM, which cannot fail; stop where it gains nothing, or no more than was left near the end."""
         before = self.point
         self.newton = None
         self.trail = [before]
         self._em_step()
-        if is_near and self.problem.gain(before, self.point) < self.tol:
+        gain = self.problem.gain(before, self.point)
+        if gain <= 0 or (is_near and gain < self.tol):
             self._stop_or_revive()
 
     def _try(self, make: Callable[[], Parameters]) -> Point | None:
