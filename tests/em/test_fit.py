@@ -155,8 +155,8 @@ def test_a_cluster_that_runs_away_is_degenerate(rng, covariance, units) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:cluster 2 has no mass of its own")
-def test_a_cluster_that_runs_away_beyond_numbers_is_named(rng) -> None:
-    X, labels = run_away_rows(rng, 9.0)
+def test_a_cluster_that_runs_away_beyond_numbers_is_named() -> None:
+    X, labels = run_away_rows(np.random.default_rng(5), 9.0)  # of some draws it ends before, and is degenerate
     with (
         ArrayRows(X) as source,
         pytest.raises(NotPositiveDefiniteError, match=r"cluster 2 has run away at iteration \d+, .* such as 'EEE'\."),

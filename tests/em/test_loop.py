@@ -374,3 +374,12 @@ def test_where_neither_quasi_newton_nor_em_gains_it_is_the_end(monkeypatch) -> N
     ascent.run(ascent.n_iter + 50)
     assert ascent.converged
     assert ascent.point.objective == here.objective
+
+
+@pytest.mark.parametrize("seed", [0, 5, 7])
+def test_a_slow_mode_behind_a_fast_one_is_seen(seed) -> None:
+    # The classical mixture has been fitted: of EM's first gains little is left, but the pair of both clusters grows.
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(0, 1, (1000, 2)), rng.normal(2.5, 1, (1000, 2))])
+    ends = [EGMM(2, init="mixture", tol=tol, random_state=0).fit(X).log_likelihood_ for tol in (1e-6, 1e-12)]
+    assert ends[1] - ends[0] < 2 * 1e-6 * len(X)

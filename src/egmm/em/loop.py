@@ -120,11 +120,8 @@ class Ascent:
         gains = [self.problem.gain(*points) for points in pairwise(self.trail[-5:])]
         left, rate = _aitken(gains)
         if left < self.tol:
-            if self.problem.has_exact_m_step:
-                self._stop_or_revive()
-            else:
-                # Small gains may be the M-step's fault: the gradient decides.
-                self.newton = QuasiNewton.from_trail(self.problem, self.trail[-1:])
+            # A slow mode may hide behind a fast one, or the M-step be at fault: the gradient decides.
+            self.newton = QuasiNewton.from_trail(self.problem, self.trail[-SEEN:])
             return
         slow = CRAWL if self.problem.has_exact_m_step else CRAWL_DEAR
         crawls = gains[-1] < slow * self.problem.moments.weight and left * rate**PATIENCE > self.tol
