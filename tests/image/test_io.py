@@ -195,6 +195,10 @@ def test_shapes_and_affines_that_differ_are_named(tmp_path: Path, volume: np.nda
         (np.where(np.eye(4), np.inf, 1.0), None, ValueError, r"image contains infinity at voxel \(0, 0\)"),
         (np.ma.masked_equal(np.eye(4), 1), None, ValueError, "image has 4 entries of 16 masked, .* out of the mask"),
         ([np.eye(4), Image(np.ma.masked_equal(np.eye(4), 1), "T2")], None, ValueError, "T2 has 4 entries of 16 masked"),
+        # What files write for "no data".
+        (np.where(np.eye(4), np.finfo(float).max, 1.0), None, ValueError, r"1.79769e\+308, too .* at voxel \(0, 0\)"),
+        (np.where(np.eye(4), -np.finfo(float).max, 1.0), None, ValueError, r"-1.79769e\+308, too large .* \(4 voxels"),
+        (2**60 + np.arange(16).reshape(4, 4), None, ValueError, r"image is constant \(1.15292e\+18\)"),
         (np.zeros((9, 9, 3), dtype=np.uint8), None, ValueError, r"\(9, 9, 3\) .* looks like a colour image"),
         (np.zeros((2, 2, 2, 2)), None, ValueError, r"2 or a volume of 3 dimensions, got shape \(2, 2, 2, 2\)"),
         (np.zeros(5), None, ValueError, r"got shape \(5,\)"),

@@ -121,6 +121,22 @@ def test_a_tissue_is_not_taken_for_a_border() -> None:
     assert not _has_disguised_cluster(result.model)
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        np.finfo(np.float32).max * np.array([-1, -0.9, 0.9, 1], dtype=np.float32),
+        2**63 + np.array([0, 2**11, 2**15, 2**15 + 2**11], dtype=np.uint64),
+        np.array([2**62 + 3 * 2**8 - 1, 2**62 + 3 * 2**8, 2**62 + 2**15 - 1, 2**62 + 2**15]),
+        np.array([-128, -127, 126, 127], dtype=np.int8),
+    ],
+    ids=["float32", "uint64", "int64", "int8"],
+)
+def test_grey_levels_may_fill_the_range_of_their_type(levels: np.ndarray) -> None:
+    image = np.repeat(levels, 5).reshape(4, 5)
+    labels = segment(image, n_clusters=2).labels()
+    np.testing.assert_array_equal(labels, np.repeat([1, 1, 2, 2], 5).reshape(4, 5))
+
+
 def test_any_estimator_with_a_partition_will_do(brain: BrainPhantom) -> None:
     class Weightless(EGMM):
         """Takes no weights, as BPEC."""

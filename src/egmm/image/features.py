@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d, uniform_filter
 
-from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm._checks import LARGEST, BoolArray, FloatArray, IntArray, are_usable
 from egmm.image.io import Image
 
 LEVELS_PER_NOISE = 8
@@ -17,6 +17,9 @@ a thousandth to the variance."""
 
 NOISE_BINS = 100
 MAX_LEVELS = 1 << 16
+MAX_WHOLE = float(1 << 53)
+"""Whole numbers below this are exact as real ones."""
+
 DENSE_CODES = 1 << 24
 """Codes of rows up to this are counted in a table, larger ones sorted."""
 
@@ -35,10 +38,10 @@ def columns_of(images: Sequence[Image], mask: BoolArray) -> list[NDArray[Any]]:
     for image in images:
         column = image.data[mask]
         if column.dtype.kind == "f":
-            _check_finite(column, image, mask)
+            _check_usable(column, image, mask)
         elif column.dtype == bool:
             column = column.astype(np.uint8)
-        if column.min() == column.max():
+        if float(column.min()) == float(column.max()):
             raise ValueError(
                 f"{image.name} is constant ({column[0]:g}) in the mask of {column.size} voxels: there is nothing to "
                 "tell its voxels apart by."
@@ -47,16 +50,17 @@ def columns_of(images: Sequence[Image], mask: BoolArray) -> list[NDArray[Any]]:
     return columns
 
 
-def _check_finite(column: NDArray[Any], image: Image, mask: BoolArray) -> None:
-    bad = ~np.isfinite(column)
-    if not bad.any():
+def _check_usable(column: NDArray[Any], image: Image, mask: BoolArray) -> None:
+    if are_usable(column):
         return
+    bad = ~(np.abs(column) < LARGEST)
     first = int(np.argmax(bad))
     where = tuple(int(axis) for axis in np.unravel_index(np.flatnonzero(mask)[first], mask.shape))
-    kind = "NaN" if np.isnan(column[first]) else "infinity"
+    value = float(column[first])
+    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
     raise ValueError(
-        f"{image.name} contains {kind} at voxel {where} ({int(bad.sum())} voxels of the mask are not finite); leave "
-        "them out of the mask or impute them first."
+        f"{image.name} contains {kind} at voxel {where} ({int(bad.sum())} voxels of the mask are not finite or too "
+        "large); leave them out of the mask, impute or rescale them first."
     )
 
 
@@ -141,9 +145,9 @@ class _Levels(NamedTuple):
 
 def _levels(column: NDArray[Any], noise: float) -> _Levels:
     low, high = float(column.min()), float(column.max())
-    is_whole = column.dtype.kind in "iu" and high - low < MAX_LEVELS
+    is_whole = column.dtype.kind in "iu" and high - low < MAX_LEVELS and max(-low, high) < MAX_WHOLE
     step = 1.0 if is_whole else max(noise / LEVELS_PER_NOISE, (high - low) / (MAX_LEVELS - 1))
-    levels = column.astype(np.int64) - int(low) if is_whole else np.rint((column - low) / step)
+    levels = np.rint((column.astype(np.float64) - low) / step)
     return _Levels(np.asarray(levels, dtype=np.int64), low, step)
 
 
