@@ -325,7 +325,7 @@ def _roots(score, powers, halves, lanes, roots):
 
 @numba.njit(**PART)
 def _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight):
-    """Masses as products of the members' roots: no exponential per set. NaN when a row under- or overflows."""
+    """Masses as products of the members' roots: no exponential per set. NaN when a row underflows."""
     for i in range(LANES):
         lanes[TOTAL, i] = 0.0
     for j in range(coefficients.shape[0]):
@@ -350,7 +350,7 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
             lanes[TOTAL, i] += mass[j, i]
     n_safe = 0
     for i in range(LANES):
-        n_safe += (lanes[TOTAL, i] > 1e-100) & (lanes[TOTAL, i] < 1e200)
+        n_safe += lanes[TOTAL, i] > 1e-100
     if n_safe < LANES:
         return np.nan
     return _normalise(lanes, row_weight)
