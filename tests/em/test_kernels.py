@@ -113,8 +113,23 @@ def test_the_last_tile_may_be_short(rng, mixture, model_of, n, family, covarianc
 def test_features_are_taken_four_at_a_time_and_the_rest(rng, mixture, model_of, dim) -> None:
     for covariances in ("shared", "full"):
         model = model_of(mixture("pairs", 4, dim, covariances))
-        X = rng.normal(size=(70, dim))
+        X = rng.normal(size=(TILE + 3, dim))
         assert_same(run(X, None, model, sets_of(model)), estep.e_step(X, None, model, "full"))
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+def test_ordinary_rows_are_done_by_products(rng, mixture, model_of, spread) -> None:
+    truth = mixture("full", 4, 3, "full")
+    model = model_of(truth)
+    X = spread * rng.normal(size=(2 * TILE + 9, 3))
+    # Roots of so high an order are 1: products of them leave the sets' own weights, and logarithms need no roots.
+    sets = sets_of(model)
+    flat = sets._replace(powers=np.full(len(sets.powers), 1e15), halves=np.full(len(sets.powers), -1))
+    got = run(X, None, model, flat)
+    weights = np.exp(model.log_weights)
+    np.testing.assert_allclose(got.set_counts, len(X) * weights / weights.sum(), rtol=1e-9)
+    clusters = [multivariate_normal(*of).logpdf(X) for of in zip(truth.means, truth.covariances, strict=True)]
+    assert got.log_likelihood == pytest.approx((np.max(clusters, axis=0) + np.log(weights.sum())).sum(), rel=1e-11)
 
 
 def test_a_row_whose_products_underflow_is_done_in_logs(rng, mixture, model_of) -> None:
@@ -150,7 +165,7 @@ def test_slopes_that_would_lose_digits_are_left_to_numpy(rng, mixture, model_of)
 
 @pytest.mark.parametrize("covariances", ["shared", "full"])
 def test_the_order_in_memory_changes_no_bit(rng, model_of, mixture, covariances: str) -> None:
-    model = model_of(mixture("full", 3, 3, covariances))
+    model = model_of(mixture("full", 3, 3, covariances), np.array([0.5, -1.0, 2.0]))
     X, weight = rng.normal(size=(1000, 3)), rng.integers(0, 3, 1000).astype(float)
     step = estep_numba.prepare(model, "none" if covariances == "shared" else "full")
     by_rows, by_columns = step(X, weight), step(np.asfortranarray(X), weight)

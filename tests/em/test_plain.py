@@ -56,6 +56,18 @@ def test_it_is_the_loop_of_single_steps(blobs, passes, covariance, family, ridge
     assert_same(got, ascend(*blobs, "numpy", **options))
 
 
+@pytest.mark.parametrize("covariance", ["EII", "EEI", "EEE"])
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+def test_ordinary_steps_are_made_in_one_go(rng, blobs, covariance, unit) -> None:
+    X, labels = blobs
+    options = {"family": "pairs", "covariance": covariance, "weight": 3 * unit * rng.random(len(X))}
+    problem = problem_of(X, engine="numba", **options)
+    history = plain.make_plain_steps(problem, problem.evaluate(start_of(problem, labels)), 1e-3 * unit, 900)[1]
+    assert 3 < len(history) < 900
+    want = ascend(X, labels, "numpy", tol=1e-3 * unit, **options)
+    np.testing.assert_allclose(history, want.history[1:], rtol=1e-10)
+
+
 def test_every_feature_may_have_a_ridge_of_its_own(blobs) -> None:
     X, labels = blobs
     ends = []
@@ -130,26 +142,30 @@ def test_from_where_it_stopped_one_step_is_enough(blobs, unit) -> None:
 # Where steps are made one by one ----------------------------------------------------------------------------------
 
 
-def test_clusters_without_mass_of_their_own_keep_their_mean_and_are_named(blobs, passes) -> None:
-    family = [{0, 1}, {2}]
+@pytest.mark.parametrize("unit", [1.0, 1e20])
+def test_clusters_without_mass_of_their_own_keep_their_mean_and_are_named(rng, blobs, unit) -> None:
+    options = {"family": [{0, 1}, {2}], "weight": unit * rng.random(len(blobs[0])), "tol": 1e-3 * unit}
     with pytest.warns(ConvergenceWarning, match="some clusters have no mass of their own left and keep their") as got:
-        ours = ascend(*blobs, "numba", family=family)
+        ours = ascend(*blobs, "numba", **options)
     with pytest.warns(ConvergenceWarning, match="some clusters have no mass") as want:
-        theirs = ascend(*blobs, "numpy", family=family)
+        theirs = ascend(*blobs, "numpy", **options)
     assert len(got) == len(want) == ours.n_iter
     assert_same(ours, theirs)
 
 
-@pytest.mark.parametrize("weight", [0.0, 1e-20])
-def test_a_cluster_that_no_set_has_weight_on_is_named(blobs, weight) -> None:
+@pytest.mark.parametrize("weight", [0.0, 1e-30])
+@pytest.mark.parametrize("cluster", [0, 1, 2])
+def test_a_cluster_that_no_set_has_weight_on_is_named(blobs, weight, cluster) -> None:
     X, labels = blobs
+    weights = np.full(3, 0.5)
+    weights[cluster] = weight
     for engine in ("numba", "numpy"):
         problem = problem_of(X, "singletons", 3, engine=engine)
-        start = start_of(problem, labels)._replace(weights=np.array([0.5, weight, 0.5]))
+        start = start_of(problem, labels)._replace(weights=weights)
         ascent = Ascent.from_start(problem, start, tol=1e-3, accelerate=False)
-        with pytest.warns(ConvergenceWarning, match="cluster 2 has no mass of its own left"):
+        with pytest.warns(ConvergenceWarning, match=f"cluster {cluster + 1} has no mass of its own left"):
             ascent.run(3)
-        np.testing.assert_allclose(ascent.point.params.means[1], start.means[1])
+        np.testing.assert_allclose(ascent.point.params.means[cluster], start.means[cluster])
 
 
 @pytest.mark.parametrize("family", ["singletons", "pairs"])
