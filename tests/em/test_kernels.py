@@ -161,6 +161,17 @@ def test_slopes_that_would_lose_digits_are_left_to_numpy(rng, mixture, model_of)
     assert _density(model, "none") is None
     X = truth.means[[0, 1, 2, 0]] + rng.normal(size=(4, 2))
     assert_same(estep_numba.prepare(model, "none")(X, None)[:2], estep.e_step(X, None, model)[:2], rtol=0)
+    assert_same(estep_numba.masses(X, model), estep.masses(X, model), rtol=0)
+
+
+@pytest.mark.parametrize("covariances", ["shared", "full", "diagonal"])
+def test_ordinary_blocks_are_not_left_to_numpy(rng, mixture, model_of, monkeypatch, covariances) -> None:
+    model, X = model_of(mixture("pairs", 4, 3, covariances)), rng.normal(size=(20, 3))
+    want = estep.e_step(X, None, model).set_counts
+    for name in ("e_step", "masses", "prepare"):
+        monkeypatch.delattr(estep, name)
+    np.testing.assert_allclose(estep_numba.prepare(model, "none")(X, None).set_counts, want, rtol=1e-12)
+    np.testing.assert_allclose(estep_numba.masses(X, model)[0].sum(axis=0), want, rtol=1e-12)
 
 
 @pytest.mark.parametrize("covariances", ["shared", "full"])

@@ -187,11 +187,13 @@ def test_a_covariance_that_collapses_is_refused_at_the_same_step(rng, family, tu
     assert errors[0] == errors[1]
 
 
-def test_a_covariance_that_only_round_off_keeps_definite_is_refused(rng) -> None:
+@pytest.mark.parametrize("order", [[0, 1, 2], [3, 2, 0, 1], [2, 1, 0, 3]])
+def test_a_covariance_that_only_round_off_keeps_definite_is_refused(rng, order) -> None:
+    # The third feature is the first and second together; the fourth has nothing to do with them.
     X = rng.normal(size=(200, 2))
-    X = np.column_stack([X, X.sum(axis=1) + 1e-7 * rng.normal(size=200)])
+    X = np.column_stack([X, X.sum(axis=1) + 1e-7 * rng.normal(size=200), rng.normal(size=200)])[:, order]
     problem = problem_of(X, "singletons", 1, engine="numba")
-    start = problem.evaluate(Parameters(np.ones(1), np.zeros((1, 3)), np.eye(3)))
+    start = problem.evaluate(Parameters(np.ones(1), np.zeros((1, len(order))), np.eye(len(order))))
     params = problem.m_step(start)
     np.linalg.cholesky(params.covariances)
     with pytest.raises(NotPositiveDefiniteError, match="smallest eigenvalue"):
@@ -199,16 +201,20 @@ def test_a_covariance_that_only_round_off_keeps_definite_is_refused(rng) -> None
     assert plain.make_plain_steps(problem, start, 1e-3, 10)[1] == []
 
 
-@pytest.mark.parametrize("gap", [60.0, 1e6])
-def test_clusters_far_apart_are_fitted_step_by_step(rng, passes, gap) -> None:
-    # Weights of pairs that no product of roots holds, and then slopes that would lose digits.
-    X = np.concatenate([rng.normal(m * gap, 1, (40, 2)) for m in range(3)])
+@pytest.mark.parametrize(
+    ("gap", "family"), [(60.0, "pairs"), (60.0, [{0}, {1}, {0, 1}, {2}]), (1e6, "pairs"), (1e6, "singletons")]
+)
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_clusters_far_apart_are_fitted_step_by_step(rng, passes, gap, unit, family) -> None:
+    # Weights of pairs that no product of roots holds, and then slopes that would lose digits. The last cluster, which
+    # is between the others, has none of them.
+    X = unit * np.concatenate([rng.normal([m * gap, -m * gap], 1, (40, 2)) for m in (0, 2, 1)])
     labels = np.repeat([0, 1, 2], 40)
-    got = ascend(X, labels, "numba", family="pairs", tol=-np.inf, max_iter=4)
+    got = ascend(X, labels, "numba", family=family, tol=-np.inf, max_iter=4)
     assert len(passes) == 5
-    want = ascend(X, labels, "numpy", family="pairs", tol=-np.inf, max_iter=4)
+    want = ascend(X, labels, "numpy", family=family, tol=-np.inf, max_iter=4)
     for mine, other in zip(got.point.params, want.point.params, strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
 
 
 def test_a_first_step_out_of_bounds_leaves_the_start(blobs) -> None:
