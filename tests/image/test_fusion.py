@@ -5,7 +5,7 @@ import pytest
 
 from egmm.belief import combine
 from egmm.cluster import BPEC, ECM
-from egmm.image import BrainPhantom, SegmentedImage, fuse, make_brain_phantom, refine, segment
+from egmm.image import BrainPhantom, SegmentedImage, fuse, fusion, make_brain_phantom, refine, segment
 from egmm.metrics import ari, nmi, purity
 from image.oracles_image import dempster
 
@@ -119,6 +119,7 @@ def test_one_modality_on_the_common_frame(parts: tuple[SegmentedImage, Segmented
     # What is refined first needs no refining in the fusion.
     both = fuse(refined, refine(parts[1], NUMBERS[1], AREAS))
     assert both.partition == fuse(*parts, NUMBERS).partition
+    assert both.names == AREAS
     with pytest.raises(ValueError, match="one entry for each of its 2 clusters"):
         refine(parts[0], [{0}, {1}, {2}])
     with pytest.raises(ValueError, match="'grey', which is not in the common frame"):
@@ -162,6 +163,25 @@ def test_the_cautious_rule_needs_some_doubt(parts: tuple[SegmentedImage, Segment
     np.testing.assert_array_equal(fused.labels(), parts[0].labels())
 
 
+def test_the_cautious_rule_hears_a_source_once(brain: BrainPhantom) -> None:
+    part = segment(brain.t1, brain.mask, 3)
+    assert len(part.focal_sets) == 5  # no pair of the darkest and the brightest, no frame
+    fused = fuse(part, part, rule="cautious", discounts=0.05)
+    for members in part.focal_sets:
+        np.testing.assert_allclose(fused.mass(members), 0.95 * part.mass(members), atol=1e-6)
+    np.testing.assert_allclose(fused.mass({0, 1, 2})[brain.mask], 0.05, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["dempster", "conjunctive", "mean"])
+def test_blocks_of_voxels_change_nothing(parts: tuple[SegmentedImage, SegmentedImage], rule: str, monkeypatch) -> None:
+    whole = fuse(*parts, NUMBERS, rule=rule)
+    monkeypatch.setattr(fusion, "BLOCK_ROWS", 100)
+    blocks = fuse(*parts, NUMBERS, rule=rule)
+    assert len(blocks.kinds) > 300
+    assert blocks.partition == whole.partition
+    np.testing.assert_array_equal(blocks.conflict(), whole.conflict())
+
+
 def certain(first: list[int], second: list[int]) -> tuple[SegmentedImage, SegmentedImage]:
     """Two segmentations with all mass on singletons."""
     return tuple(
@@ -170,7 +190,7 @@ def certain(first: list[int], second: list[int]) -> tuple[SegmentedImage, Segmen
     )
 
 
-def test_total_conflict_is_settled_as_asked() -> None:
+def test_total_conflict_is_settled_as_asked(monkeypatch) -> None:
     parts = certain([0, 0, 9, 9], [0, 9, 9, 9])
     with pytest.raises(ValueError, match=r"1 of .* rows are in total conflict"):
         fuse(*parts, on_conflict="raise")
@@ -178,6 +198,9 @@ def test_total_conflict_is_settled_as_asked() -> None:
     np.testing.assert_allclose(vacuous.mass({0, 1}), [[0, 1, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(vacuous.conflict(), [[0, 1, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(fuse(*parts, on_conflict="empty").mass(()), [[0, 1, 0, 0]], atol=1e-6)
+    # The frame, or the empty set, is there for the one block that needs it.
+    monkeypatch.setattr(fusion, "BLOCK_ROWS", 1)
+    assert fuse(*parts).partition == vacuous.partition
 
 
 def test_sets_that_always_meet_are_in_no_conflict() -> None:
