@@ -187,6 +187,7 @@ def test_shapes_and_affines_that_differ_are_named(tmp_path: Path, volume: np.nda
     ("images", "mask", "error", "message"),
     [
         (np.ones((4, 4)), None, ValueError, r"image is constant \(1\) in the mask of 16 voxels"),
+        (np.ones((4, 4), dtype=bool), None, ValueError, r"image is constant \(1\) in the mask of 16 voxels"),
         ({"T1": np.eye(4)}, np.tri(4, k=-1), ValueError, r"T1 is constant \(0\) in the mask of 6 voxels"),
         (np.eye(4), np.zeros((4, 4)), ValueError, "mask is empty: it selects none of the 16 voxels"),
         (np.eye(4), np.full((4, 4), np.nan), ValueError, "mask holds NaN"),

@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 from egmm import EGMM
 from egmm.belief import FocalSets
 from egmm.image import BrainPhantom, Neighbourhood, make_brain_phantom, segment
+from egmm.image.features import DENSE_CODES, merge_equal
 from egmm.image.segment import _has_disguised_cluster
 from egmm.metrics import ari
 
@@ -119,6 +120,13 @@ def test_a_tissue_is_not_taken_for_a_border() -> None:
     assert likeliest.log_likelihood_ > result.model.log_likelihood_
     assert _has_disguised_cluster(likeliest)
     assert not _has_disguised_cluster(result.model)
+
+
+@pytest.mark.parametrize("largest", [7, DENSE_CODES - 1, DENSE_CODES, 2**62])
+def test_equal_codes_are_counted_or_sorted(largest: int) -> None:
+    index, n_distinct = merge_equal(np.array([largest, 0, 5, largest, 5]))
+    np.testing.assert_array_equal(index, [2, 0, 1, 2, 1])
+    assert n_distinct == 3
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,12 @@ def test_the_noise_is_measured(shape: tuple[int, ...], noise: float) -> None:
     assert noise_level(brain.t1, brain.mask) == pytest.approx(noise * 1.52, rel=0.2)
 
 
+@pytest.mark.parametrize("shape", [(300, 300), (60, 60, 60)])
+@pytest.mark.parametrize("level", [0.0, 1e4, -1e4])
+def test_pure_noise_has_its_standard_deviation_at_any_level(rng, shape: tuple[int, ...], level: float) -> None:
+    assert noise_level(level + rng.normal(0, 5, shape), np.ones(shape, dtype=bool)) == pytest.approx(5, rel=0.03)
+
+
 def test_noise_of_clean_thin_and_cut_out_images() -> None:
     steps = np.repeat([0.0, 50.0], 20)[:, None] * np.ones((40, 40))
     everywhere = np.ones(steps.shape, dtype=bool)
