@@ -82,10 +82,9 @@ def _double(typingctx: Any, value: Any) -> Any:  # noqa: ARG001
 @numba.njit(**EXACT)
 def _exp(x):
     """exp(x) for x <= 0 to the last bits; below -708 it is 0. Branch-free, so that it vectorises."""
-    clipped = max(x, -708.0)
-    shifted = clipped * LOG2E + ROUND
+    shifted = x * LOG2E + ROUND
     n = shifted - ROUND
-    r = (clipped - n * LN2_HIGH) - n * LN2_LOW
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
     p = p * r + 2.505210838544172e-08
