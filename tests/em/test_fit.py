@@ -385,6 +385,16 @@ def test_a_rehearsal_that_fails_is_forgotten(many, monkeypatch, fails) -> None:
     assert got.history[-1] - got.history[0] > 1000
 
 
+def test_the_live_line_tells_the_sample_from_all_rows(many, capsys) -> None:
+    run(many, init="mixture", verbose=True)
+    lines = capsys.readouterr().err.split()
+    # The classical mixture, which comes before both, is not told.
+    assert [word for word, _ in itertools.groupby(word for word in lines if word in ("EGMM,", "EGMM"))] == [
+        "EGMM,",
+        "EGMM",
+    ]
+
+
 def test_interrupted_on_the_sample_it_ends_there(many, monkeypatch) -> None:
     end = run(many)
     interrupt_at(monkeypatch, 6)

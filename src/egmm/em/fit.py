@@ -157,6 +157,7 @@ class _Fitting:
 
     def _run(self, sample: Sample | None) -> Fit:
         options = self.options
+        title = "EGMM" if sample is None else "EGMM, sample"
         is_named = isinstance(options.init, str)
         if is_named and sample is None:
             sample = draw_sample(self.rows, int(options.random.randint(2**31)))
@@ -166,7 +167,7 @@ class _Fitting:
             starts = [rehearsal]
         n_starts = options.n_init if is_named and rehearsal is None else 1
         failure: NotPositiveDefiniteError | None = None
-        with Progress("EGMM", options.max_iter, enabled=options.verbose) as progress:
+        with Progress(title, options.max_iter, enabled=options.verbose) as progress:
             for number, start in enumerate(starts):
                 if self.resumed is not None and number < self.resumed.start:
                     continue
@@ -254,14 +255,14 @@ class _Fitting:
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
     def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
-        options = replace(self.options, init=init, tol=max(self.options.tol, tol))
+        options = replace(self.options, init=init, tol=max(self.options.tol, tol), verbose=False)
         return self._fit_sample(sample, np.eye(self.shares.shape[1]), options)
 
     def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
-        """Fit rows of the sample as if they were all, with no word of it."""
+        """Fit rows of the sample as if they were all."""
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            return fit_mixture(rows, total, shares, replace(options, checkpoint=None, verbose=False), sample)
+            return fit_mixture(rows, total, shares, replace(options, checkpoint=None), sample)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
