@@ -180,8 +180,13 @@ def are_usable(X: FloatArray) -> bool:
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:
     """Return the error that names an entry which is not finite or too large."""
-    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
-    return ValueError(f"Input X contains {kind} at {_place(place, column, names)}; drop, impute or rescale it first.")
+    found = what_is_unusable(value)
+    return ValueError(f"Input X contains {found} at {_place(place, column, names)}; drop, impute or rescale it first.")
+
+
+def what_is_unusable(value: float) -> str:
+    """Say what an entry is that is not finite or too large."""
+    return "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
 
 
 def _place(row: str, column: int, names: Iterable[str] | None) -> str:

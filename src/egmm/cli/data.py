@@ -10,7 +10,8 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
-from egmm.rows.files import open_npy, place_in
+from egmm.rows.arrow import decoded
+from egmm.rows.files import is_hidden, open_npy, place_in
 from egmm.rows.source import ReadError
 from egmm.rows.text import is_number, layout_of
 
@@ -74,7 +75,7 @@ def find_files(source: str) -> list[Path]:
     """Return the files meant by a path, a directory or a pattern, sorted by name; hidden ones are left out."""
     path = Path(source)
     if path.is_dir():
-        named = (item for item in path.iterdir() if not item.name.startswith((".", "_")))
+        named = (item for item in path.iterdir() if not is_hidden(item.name))
         found = sorted(item for item in named if item.name.lower().endswith(KINDS) and item.is_file())
         if not found:
             raise CommandError(f"{source} has no data file in it ({', '.join(KINDS)}).")
@@ -153,13 +154,7 @@ def _from_arrow(path: Path, table: Any) -> tuple[list[str], list[Any]]:
         raise CommandError(f"{path} has two columns named {twice!r}.")
     if table.num_rows == 0:
         raise CommandError(f"{path} has column names but no rows.")
-    return names, [_decoded(column).to_numpy() for column in table.columns]
-
-
-def _decoded(column: Any) -> Any:
-    """A column without codes of categories: Arrow's NumPy arrays of them have the last one where there is none."""
-    types = import_optional("pyarrow", "Parquet and Feather files", "arrow").types
-    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+    return names, [decoded(column).to_numpy() for column in table.columns]
 
 
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:

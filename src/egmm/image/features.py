@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d, uniform_filter
 
-from egmm._checks import LARGEST, BoolArray, FloatArray, IntArray, are_usable
+from egmm._checks import LARGEST, BoolArray, FloatArray, IntArray, are_usable, what_is_unusable
 from egmm.image.io import Image
 
 LEVELS_PER_NOISE = 8
@@ -56,11 +56,9 @@ def _check_usable(column: NDArray[Any], image: Image, mask: BoolArray) -> None:
     bad = ~(np.abs(column) < LARGEST)
     first = int(np.argmax(bad))
     where = tuple(int(axis) for axis in np.unravel_index(np.flatnonzero(mask)[first], mask.shape))
-    value = float(column[first])
-    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
     raise ValueError(
-        f"{image.name} contains {kind} at voxel {where} ({int(bad.sum())} voxels of the mask are not finite or too "
-        "large); leave them out of the mask, impute or rescale them first."
+        f"{image.name} contains {what_is_unusable(float(column[first]))} at voxel {where} ({int(bad.sum())} voxels of "
+        "the mask are not finite or too large); leave them out of the mask, impute or rescale them first."
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from egmm.rows.arrow import FORMATS, ArrowRows
-from egmm.rows.files import FileRows, NpyRows
+from egmm.rows.files import FileRows, NpyRows, is_hidden
 from egmm.rows.source import ReadError, RowSource
 
 __all__ = ["FileRows", "ReadError", "RowSource", "is_remote", "remote_rows", "scan"]
@@ -142,5 +142,5 @@ def _below(directory: Path) -> list[Path]:
         for file in directory.rglob("*")
         if file.suffix.lower() in {*FORMATS, ".npy"}
         and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+        and not any(map(is_hidden, file.relative_to(directory).parts))
     )

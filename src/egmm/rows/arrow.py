@@ -282,11 +282,16 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
 
 
+def decoded(column: Any) -> Any:
+    """A column without codes of categories: Arrow's NumPy arrays of them have the last one where there is none."""
+    types = import_optional("pyarrow", "Files", "arrow").types
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
 def _plain(column: Any) -> Any:
-    """Arrow's array of numbers that NumPy has, without codes of categories; decimal numbers become the nearest ones."""
+    """Arrow's array of numbers that NumPy has; decimal numbers become the nearest ones."""
     pa = import_optional("pyarrow", "Files", "arrow")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     # Arrow's own cast of decimal numbers errs in the last digit.
     return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_decimal(column.type) else column
 

@@ -211,6 +211,11 @@ class NpyRows(FileRows):
         return len(self._arrays[at])
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a name in a directory is of others' notes or unfinished files, not of rows."""
+    return name.startswith((".", "_"))
+
+
 def place_in(file: Path, row: int) -> str:
     """Name a row of a file; what it is counted from is said, because lines are counted otherwise."""
     return f"row {row} (counted from 0) of {file}"
