@@ -254,7 +254,7 @@ def test_wrong_arguments(blobs) -> None:
 def test_rows_that_no_fit_takes_are_refused_as_by_a_fit(blobs, options) -> None:
     estimator = options.get("estimator", EGMM())
     masked = np.ma.masked_less(blobs, 0)
-    for X in (blobs[:, 0], blobs[:, :, None], blobs[:1], blobs.astype(str) + "a", 5.0, masked):
+    for X in (blobs[:, 0], blobs[:, :, None], blobs[:1], np.char.add(blobs.astype(str), "a"), 5.0, masked):
         with pytest.raises(ValueError, match=r".") as of_fit:
             estimator.fit(X)
         with pytest.raises(ValueError, match=re.escape(str(of_fit.value))) as of_search:

@@ -124,7 +124,7 @@ def _no_number(X: Any) -> Exception | None:
     """Return the error that names the first entry of a table which is no number; None where that is not the matter."""
     try:
         table = np.asarray(X)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):  # as of SciPy's sparse arrays
         return None
     if table.ndim != 2 or table.dtype.kind not in "OUS":
         return None

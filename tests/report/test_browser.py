@@ -355,6 +355,7 @@ def test_a_finger_moves_the_page_or_what_is_enlarged(page_of: Any, report: Path)
         box = page.locator("#scatter").bounding_box()
         x, y = box["x"] + box["width"] - 40, box["y"] + box["height"] / 2
         before, at = pixels(page), page.evaluate("scrollY")
+        page.screenshot()  # Shown at last: where fingers scroll is decided by what is on the screen.
         fingers.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
         for step in range(1, 11):
             point = {"x": x, "y": y + down * step / 10}
