@@ -7,6 +7,7 @@ import dask.array
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -203,6 +204,17 @@ def test_peers_by_their_own_index(blobs, estimator, index, higher) -> None:
     values = [row[index] for row in selection.table()]
     assert selection.n_clusters == 2 + int(np.argmax(values) if higher else np.argmin(values))
     assert isinstance(selection.best, type(estimator))
+
+
+def test_a_peer_keeps_its_own_seed_unless_another_is_given(blobs) -> None:
+    peer, other = (FCM(init="random", tol=1e9, random_state=seed) for seed in (7, 9))
+    alone = clone(peer).set_params(n_clusters=5).fit(blobs)
+    kept = select_model(blobs, [5], estimator=peer, n_jobs=1).best
+    given = select_model(blobs, [5], estimator=peer, random_state=8, n_jobs=1).best
+    again = select_model(blobs, [5], estimator=other, random_state=8, n_jobs=1).best
+    np.testing.assert_array_equal(kept.means_, alone.means_)
+    np.testing.assert_array_equal(given.means_, again.means_)
+    assert not np.array_equal(given.means_, alone.means_)
 
 
 def test_indices_that_say_nothing_about_one_cluster(blobs) -> None:

@@ -232,7 +232,7 @@ def select_model(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
+        Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
         Processes, or for a scan threads; None means all cores this process may use. Results do not depend on it.
     verbose : int, default=0
@@ -264,7 +264,6 @@ def select_model(
         check_integer("n_jobs", n_jobs, 1)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
-    seed = int(check_random_state(random_state).randint(2**31))
     if estimator is None:
         models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
         base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
@@ -275,7 +274,8 @@ def select_model(
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
     if not counts:
         raise ValueError("n_clusters must name at least one choice, got an empty list.")
-    base.set_params(random_state=seed)
+    if random_state is not None or base.random_state is None:
+        base.set_params(random_state=int(check_random_state(random_state).randint(2**31)))
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
     jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
