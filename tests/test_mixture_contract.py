@@ -304,6 +304,26 @@ def test_what_is_saved_is_the_fit_whatever_was_set_since(X, tmp_path, change) ->
     assert model.predict_proba(X).shape == loaded.predict_proba(X).shape == (len(X), 3)
 
 
+@pytest.mark.parametrize("family", ["pairs", "full", "singletons", "simple", "neighbours"])
+def test_a_loaded_model_keeps_its_family_and_may_have_more_clusters(X, tmp_path, family) -> None:
+    model = EGMM(3, focal_sets=family, random_state=np.int64(4)).fit(X)
+    model.save(tmp_path / "model.json")
+    loaded = EGMM.load(tmp_path / "model.json")
+    assert loaded.focal_sets_ == model.focal_sets_
+    assert loaded.get_params() == model.get_params()
+    refitted = loaded.set_params(n_clusters=4).fit(X)
+    np.testing.assert_array_equal(refitted.means_, model.set_params(n_clusters=4).fit(X).means_)
+
+
+@pytest.mark.parametrize("since", ["simple", "full", "?", [[0], [1, 2]]])
+def test_a_family_set_since_the_fit_is_not_saved(X, tmp_path, since) -> None:
+    model = EGMM(20, focal_sets="singletons", max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X)
+    model.set_params(focal_sets=since).save(tmp_path / "model.json")
+    assert EGMM.load(tmp_path / "model.json").focal_sets == FocalSets.singletons(20)
+
+
 @pytest.mark.parametrize(("before", "after"), [("EEE", "VVV"), ("VVV", "EVE"), ("VVI", "EII")])
 def test_a_loaded_model_of_another_covariance_is_no_warm_start(X, tmp_path, before, after) -> None:
     EGMM(3, covariance=before, random_state=0, warm_start=True).fit(X).save(tmp_path / "model.json")

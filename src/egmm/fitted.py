@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -224,10 +225,11 @@ class FittedMixture(BaseEstimator):
         # A given start, a random stream and a checkpoint belong to the fit, not to the model it made. What describes
         # the model is taken from the fit: parameters may have been set since.
         init = self.init if isinstance(self.init, str) else "kmeans"
-        seed = self.random_state if isinstance(self.random_state, int) else None
+        seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self._covariance}
-        del parameters["focal_sets"]
+        if not self._names_its_sets():
+            del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
         document = {
             "format": FORMAT,
@@ -237,6 +239,17 @@ class FittedMixture(BaseEstimator):
         }
         with replacing(Path(path)) as stream:
             stream.write(json.dumps(document, indent=1).encode())
+
+    def _names_its_sets(self) -> bool:
+        """Whether `focal_sets` is the name of the fitted family, so that a refit may have other clusters."""
+        if not isinstance(self.focal_sets, str):
+            return False
+        if self.focal_sets == "neighbours":
+            return True
+        try:
+            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_
+        except ValueError:  # Set since the fit, to no family of so many clusters.
+            return False
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -258,7 +271,7 @@ class FittedMixture(BaseEstimator):
                 raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
             parameters = document["parameters"]
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
-            model = cls(**parameters, focal_sets=focal)
+            model = cls(**{"focal_sets": focal, **parameters})
             fitted = document["fitted"]
             for name in FITTED:
                 if name in fitted or name != "feature_names_in_":  # names alone may be missing
