@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles
-from egmm import FocalSets
+from egmm import EGMM, FocalSets
 from egmm.em.estep import e_step
 from egmm.em.mstep import m_step
 from egmm.em.parameters import Parameters
@@ -95,11 +95,23 @@ def test_clusters_without_mass_are_named_together(rng) -> None:
 def test_clusters_seen_only_together_keep_their_difference(rng, count) -> None:
     focal = FocalSets.from_sets([{0, 1}, {2}], 3)
     truth, previous = rng.normal(size=(2, 3, 2))
-    with pytest.warns(ConvergenceWarning, match="some clusters have no mass of their own left and keep their diff"):
+    with pytest.warns(ConvergenceWarning, match="clusters 1, 2 have no mass of their own left and keep their d"):
         got = run(statistics_of(focal, [count, 2 * count], truth), focal, previous)
     np.testing.assert_allclose(got.means[:2].mean(axis=0), truth[:2].mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(got.means[0] - got.means[1], previous[0] - previous[1], atol=1e-9)
     np.testing.assert_allclose(got.means[2], truth[2], atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "EII", "VVV", "VII", "EVE"])
+@pytest.mark.parametrize(
+    ("sets", "named"),
+    [([{0, 1, 2, 3}], "1, 2, 3, 4"), ([{0}, {1, 2}, {3}], "2, 3"), ([{0, 1}, {1, 2}, {2, 3}, {0, 3}], "1, 2, 3, 4")],
+)
+def test_clusters_seen_only_together_are_named_whatever_the_covariance(rng, covariance, sets, named) -> None:
+    X = np.concatenate([rng.normal(mean, 1, (30, 2)) for mean in ([0, 0], [5, 0], [5, 5], [0, 5])])
+    model = EGMM(4, focal_sets=sets, covariance=covariance, init=np.repeat(np.arange(4), 30), accelerate=False, tol=1e9)
+    with pytest.warns(ConvergenceWarning, match=f"^clusters {named} have no mass of their own left and keep their d"):
+        model.fit(X)
 
 
 def test_little_mass_of_its_own_is_enough(rng) -> None:

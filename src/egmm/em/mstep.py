@@ -202,7 +202,7 @@ def cluster_means(overlap: FloatArray, cluster_sums: FloatArray, previous: Float
         # Of a singular matrix round-off may leave a small positive pivot.
         if not failed and (factor.diagonal() ** 2 > ROUND_OFF * diagonal).all():
             return means
-    warn_no_mass(diagonal)
+    warn_no_mass(diagonal, overlap)
     change = np.linalg.pinv(overlap, hermitian=True) @ (cluster_sums - overlap @ previous)
     return np.asarray(previous + change)
 

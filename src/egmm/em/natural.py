@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from egmm._checks import FloatArray
+from egmm._checks import BoolArray, FloatArray
 from egmm.em.celeux_govaert import common_axes, fit_covariances
 from egmm.em.covariance import is_diagonal
 from egmm.em.parameters import NotPositiveDefiniteError, precision_factors
@@ -105,7 +105,7 @@ def evaluate(expected: Expected, start: FloatArray, covariances: FloatArray, cov
     precisions = whitening @ _t(whitening)
     set_covariances, log_dets = _inverse(_mix(shares, precisions))
     gram = _gram(expected, whitening, set_covariances)
-    inverse_gram = _inverse_gram(gram, start.shape[1])
+    inverse_gram = _inverse_gram(gram, expected)
     natural = _best_natural_means(expected, start, whitening, gram, inverse_gram, covariance)
     means, set_means = _apply(covariances, natural), _apply(set_covariances, shares @ natural)
 
@@ -249,9 +249,10 @@ def _gram(expected: Expected, whitening: FloatArray, set_covariances: FloatArray
     return whitened.transpose(0, 1, 3, 2, 4).reshape(blocks, n_clusters * size, n_clusters * size)
 
 
-def _inverse_gram(gram: FloatArray, n_clusters: int) -> FloatArray:
+def _inverse_gram(gram: FloatArray, expected: Expected) -> FloatArray:
+    shares = expected.shares
     weights = np.diagonal(gram, axis1=1, axis2=2)
-    clusters = weights.reshape(len(gram), n_clusters, -1).sum(axis=(0, 2))
+    clusters = weights.reshape(len(gram), shares.shape[1], -1).sum(axis=(0, 2))
     if clusters.min() > DETERMINED * clusters.sum():
         try:
             pivots = np.diagonal(np.linalg.cholesky(gram), axis1=1, axis2=2) ** 2
@@ -259,7 +260,7 @@ def _inverse_gram(gram: FloatArray, n_clusters: int) -> FloatArray:
                 return np.asarray(np.linalg.inv(gram))
         except np.linalg.LinAlgError:
             pass
-    warn_no_mass(clusters)
+    warn_no_mass(clusters, (shares * expected.set_counts[:, None]).T @ shares)
     return np.asarray(np.linalg.pinv(gram, DETERMINED, hermitian=True))
 
 
@@ -278,20 +279,29 @@ def _best_natural_means(
     return _apply(whitening, whitened.reshape(start.shape))
 
 
-def warn_no_mass(diagonal: FloatArray) -> None:
-    """Name the clusters whose mean nothing determines; `diagonal` (C,) is how much does."""
+def warn_no_mass(diagonal: FloatArray, overlap: FloatArray) -> None:
+    """Name the clusters whose mean nothing determines; `diagonal` (C,) is how much does, `overlap` (C, C) is H."""
     empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
     if len(empty) == 1:
         found = f"cluster {empty[0]} has no mass of its own left and keeps its mean"
     elif empty:
         found = f"clusters {', '.join(empty)} have no mass of their own left and keep their means"
     else:
-        found = "some clusters have no mass of their own left and keep their differences"
+        together = [str(k + 1) for k in np.flatnonzero(_seen_together(overlap))]
+        which = f"clusters {', '.join(together)}" if together else "some clusters"
+        found = f"{which} have no mass of their own left and keep their differences"
     warnings.warn(
         f"{found}; use fewer clusters or another start.",
         ConvergenceWarning,
         stacklevel=2,
     )
+
+
+def _seen_together(overlap: FloatArray) -> BoolArray:
+    """Clusters whose means can move against each other while those of all focal sets stay: H's null space."""
+    deviations = np.sqrt(overlap.diagonal())
+    values, vectors = np.linalg.eigh(overlap / deviations / deviations[:, None])
+    return np.asarray((vectors[:, values < 1e-8] ** 2).sum(axis=1) > 1e-8)
 
 
 def scatters_about(scatters: FloatArray, sums: FloatArray, counts: FloatArray, means: FloatArray) -> FloatArray:
