@@ -36,7 +36,8 @@ class ECM(PrototypeClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop when the objective changes by no more. J is in squared units of the data and grows with the rows.
+        Stop one update after the objective has changed by no more, as the original implementations do. J is in squared
+        units of the data and grows with the rows.
     max_iter : int, default=1000
         Most updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
