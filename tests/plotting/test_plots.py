@@ -71,11 +71,54 @@ def test_partition_scatters_each_row_once_with_its_set() -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["{1}  3", "{2}  3", "{1,2}  1"]
 
 
-def test_a_row_fades_as_its_largest_mass_falls() -> None:
+@pytest.mark.parametrize("ground", ["white", "black", "none"])
+def test_a_row_fades_into_the_ground_as_its_largest_mass_falls(ground: str) -> None:
     partition = CredalPartition([[1, 0, 0], [0.5, 0.3, 0.2]], FocalSets.full(2))
-    colours = plot_partition(X[:2], partition).collections[0].get_facecolor()[:, :3]
+    ax = plot_partition(X[:2], partition, ax=plt.subplots(subplot_kw={"facecolor": ground})[1])
+    colours = ax.collections[0].get_facecolor()[:, :3]
+    behind = np.array(to_rgb("white" if ground == "none" else ground))
     np.testing.assert_allclose(colours[0], to_rgb(PALETTE[0]))
-    np.testing.assert_allclose(colours[1], 0.625 * np.array(to_rgb(PALETTE[0])) + 0.375)
+    np.testing.assert_allclose(colours[1], 0.625 * np.array(to_rgb(PALETTE[0])) + 0.375 * behind)
+    np.testing.assert_allclose(ax.get_legend().legend_handles[0].get_facecolor()[0, :3], to_rgb(PALETTE[0]))
+
+
+def brightness(colour: Any) -> float:
+    return float(np.dot(to_rgb(colour), [0.2126, 0.7152, 0.0722]))
+
+
+def test_nothing_is_drawn_in_black_on_a_dark_ground(rng: np.random.Generator) -> None:
+    labels = np.arange(90) % 9
+    rows, partition = rng.normal(size=(90, 2)), CredalPartition.from_labels(labels)
+    lines = {f"model {i}": [-2.0, -1.0] for i in range(9)}
+    doubtful = {name: [False, True] for name in lines}
+    with plt.style.context("dark_background"):
+        parted = plot_partition(rows, partition, means=rows[:9], covariances=np.eye(2))
+        bars = plot_masses(partition)
+        curves = plot_criterion([2, 3], lines, best=(2, "model 0"), doubtful=doubtful)
+        grid = plot_model_grid([2, 3], lines, doubtful=doubtful)
+        ranks = plot_critical_difference(["A", "B"], [1.2, 1.8], 0.4)
+        density = plot_density([1.0], [[0.0, 0.0]], np.eye(2))
+    assert min(brightness(scatter.get_facecolor()[0]) for scatter in parted.collections) > 0.1
+    assert min(brightness(line.get_color()) for line in parted.lines if line.get_marker() != "X") > 0.1
+    assert {brightness(text.get_color()) for text in parted.texts} == {0.0}  # numbers of centres, in white boxes
+    assert min(brightness(bar[0].get_facecolor()) for bar in bars.containers) > 0.1
+    assert min(brightness(line.get_markeredgecolor()) for line in curves.lines) > 0.1
+    assert min(brightness(line.get_color()) for line in ranks.lines) > 0.1
+    assert min(brightness(colour) for colour in density.collections[0].get_edgecolor()) > 0.1
+    assert {text.get_color() for text in grid.texts if text.get_position()[0] == 1} == {"white"}  # hatched cells
+
+
+def test_a_legend_fits_into_a_small_figure(rng: np.random.Generator) -> None:
+    focal = FocalSets.full(4)
+    partition = CredalPartition(np.eye(15), focal)
+    for draw in (
+        lambda ax: plot_partition(rng.normal(size=(15, 2)), partition, ax=ax),
+        lambda ax: plot_masses(partition, ax=ax),
+    ):
+        figure, ax = plt.subplots(figsize=(3.0, 2.2), layout="constrained")
+        draw(ax)
+        figure.canvas.draw()
+        assert ax.get_legend().get_window_extent().height <= figure.bbox.height
 
 
 def test_ellipses_are_two_standard_deviations_wide() -> None:
@@ -97,6 +140,17 @@ def test_one_feature_is_drawn_against_nonspecificity() -> None:
     ax = plot_partition(X[:, :1], PARTITION, feature_names=["dose"], means=MEANS[:, :1])
     assert ax.get_xlabel() == "dose"
     np.testing.assert_allclose(offsets(ax)["{1,2}"], [[3.0, 0.8]])
+
+
+@pytest.mark.parametrize("variances", [[[4.0]], [[[4.0]], [[0.25]]]], ids=["shared", "own"])
+def test_centres_of_one_feature_have_intervals_of_two_standard_deviations(variances: Any) -> None:
+    ax = plot_partition(X[:, :1], PARTITION, means=MEANS[:, :1], covariances=variances)
+    crosses = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "X"]
+    assert crosses[::3] == [[0.3, 0.0], [5.3, 0.0]]  # each in three layers
+    bars = [bar.get_segments()[0] for container in ax.containers for bar in container.lines[2]]
+    half = 2.0 * np.sqrt(np.broadcast_to(np.ravel(variances), 2))
+    wanted = [[[mean - reach, 0.0], [mean + reach, 0.0]] for mean, reach in zip(MEANS[:, 0], half, strict=True)]
+    np.testing.assert_allclose(bars, wanted)
 
 
 def test_a_hundred_thousand_rows_are_drawn_in_seconds_as_an_image(rng: np.random.Generator) -> None:

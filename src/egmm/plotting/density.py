@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray, check_finite_matrix, check_integer
-from egmm.plotting.style import PALETTE, axes_or_new
+from egmm.plotting.style import PALETTE, axes_or_new, ground, ink
 from egmm.plotting.view import View, check_spreads, view_of
 
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -80,11 +80,11 @@ def plot_density(
     density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
     heights = _levels(share, points, spreads)
     inside = {float(height): f"{100 * p:.0f} %" for p, height in zip(PROBABILITIES, heights, strict=True)}
-    # The yellow end of the map would not be seen on white.
-    colours = colormaps["viridis"](np.linspace(0.0, 0.8, len(inside)))
+    # The yellow end of the map would not be seen on white, nor the other on black.
+    colours = colormaps["viridis"](np.linspace(*((0.0, 0.8) if ink(ax) == "black" else (0.3, 1.0)), len(inside)))
     contours = ax.contour(x, y, density, levels=sorted(inside), colors=colours, linewidths=1.1, zorder=2.5)
     for text in ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6):
-        text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground="white")])  # legible over rows
+        text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground=ground(ax))])  # legible over rows
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
     return ax
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from egmm._checks import IntArray
 from egmm.belief.partition import CredalPartition
-from egmm.plotting.style import axes_or_new, plain, set_colours
+from egmm.plotting.style import axes_or_new, legend_rows, plain, set_colours
 
 MOST_BARS = 60
 """Objects drawn unless rows are asked for: more would be slivers, too narrow for hatching."""
@@ -18,11 +18,8 @@ MOST_NAMED = 30
 VISIBLE_MASS = 0.005
 """A set that never has more mass than this among the objects drawn is left out of the legend."""
 
-MOST_LEGEND = 28
-"""Sets named in the legend: those with the most mass among the objects drawn."""
-
-LEGEND_ROWS = 14
-"""Sets named in one column of the legend: more would be taller than the plot."""
+LEGEND_ROWS, LEGEND_COLUMNS = 14, 2
+"""Sets named in the legend, those with the most mass among the objects drawn: more would be taller than the plot."""
 
 HATCHES = {0: None, 1: None, 2: "//"}
 """Hatching by the size of a set; larger ones are crossed."""
@@ -48,7 +45,7 @@ def plot_masses(
     names : sequence of str, default=None
         Names of the objects drawn; None means their numbers, counted from one as in the paper.
     legend : bool, default=True
-        Whether to list the sets, the 28 heaviest if there are more.
+        Whether to list the sets, the 28 heaviest if there are more; fewer in a small figure.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -73,14 +70,15 @@ def plot_masses(
     positions, base = np.arange(len(chosen)), np.zeros(len(chosen))
     is_crowded, are_slivers = len(chosen) > MOST_NAMED, len(chosen) > MOST_BARS
     visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
-    named = visible[np.argsort(-mass[:, visible].sum(axis=0), kind="stable")[:MOST_LEGEND]]
+    lines, colours = legend_rows(ax, LEGEND_ROWS), set_colours(focal, ax)
+    named = visible[np.argsort(-mass[:, visible].sum(axis=0), kind="stable")[: LEGEND_COLUMNS * lines]]
     for j in np.lexsort((focal.masks, focal.cardinalities)):
         ax.bar(
             positions,
             mass[:, j],
             bottom=base,
             width=1.0 if are_slivers else 0.85,
-            color=set_colours(focal)[j],
+            color=colours[j],
             edgecolor="white",
             linewidth=0.0 if is_crowded else 0.5,
             hatch=HATCHES.get(int(focal.cardinalities[j]), "xx") if not are_slivers else None,
@@ -101,7 +99,7 @@ def plot_masses(
     if legend:
         ax.legend(
             title="set" if len(named) == len(visible) else f"{len(named)} of {len(visible)} sets",
-            ncols=-(-len(named) // LEGEND_ROWS),
+            ncols=-(-len(named) // lines),
             loc="center left",
             bbox_to_anchor=(1.01, 0.5),
             frameon=False,

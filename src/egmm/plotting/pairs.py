@@ -89,7 +89,7 @@ def _draw_histograms(ax: Any, values: Any, partition: CredalPartition) -> None:
     """Histogram per cluster, each row counted by its pignistic probability."""
     centre = values.mean()  # Far from zero, edges of bins may not be told apart.
     edges = np.histogram_bin_edges(values - centre, bins=30)
-    for colour, share in zip(cluster_colours(partition.n_clusters), partition.pignistic().T, strict=True):
+    for colour, share in zip(cluster_colours(partition.n_clusters, ax), partition.pignistic().T, strict=True):
         counts = np.histogram(values - centre, edges, weights=share)[0]
         ax.stairs(counts, edges + centre, color=colour, fill=True, alpha=0.35)
         ax.stairs(counts, edges + centre, color=colour, linewidth=1.2)

@@ -14,6 +14,8 @@ from egmm.plotting.style import (
     axes_row_or_new,
     cluster_colours,
     feature_labels,
+    ground,
+    legend_rows,
     marker_area,
     set_colours,
     set_markers,
@@ -41,7 +43,7 @@ def plot_partition(
 ) -> Any:
     """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other marks in mixed colours.
 
-    A row fades towards white as its largest mass falls, so ambiguity shows inside clusters too.
+    A row fades into the background as its largest mass falls, so ambiguity shows inside clusters too.
 
     Parameters
     ----------
@@ -50,9 +52,9 @@ def plot_partition(
     partition : CredalPartition
         Their masses.
     means : array-like of shape (n_clusters, n_features), default=None
-        Cluster centres, drawn as crosses.
+        Cluster centres, drawn as crosses; of one feature at the height 0.
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
-        Covariances, drawn as ellipses of two standard deviations around `means`.
+        Covariances, drawn as ellipses of two standard deviations around `means`; of one feature as intervals.
     hulls : {'lower', 'upper'} or None, default=None
         Outline the lower or upper approximation of each cluster by its convex hull.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
@@ -85,12 +87,16 @@ def plot_partition(
     ax = axes_or_new(ax)
     points, plane = _points(rows, partition, view, feature_names)
     _scatter_sets(ax, points, partition)
-    if plane is not None and covariances is not None and means is not None:
-        _draw_ellipses(ax, plane.points(means), plane.covariances(covariances))
     if hulls is not None:
         draw_hulls(ax, points, getattr(partition, check_choice("hulls", hulls, ("lower", "upper")))())
-    if plane is not None and means is not None:
-        _draw_centres(ax, plane.points(means))
+    if means is not None:
+        centres = np.column_stack([means, np.zeros(len(means))]) if plane is None else plane.points(means)
+        if covariances is not None:
+            if plane is None:
+                _draw_intervals(ax, centres, covariances)
+            else:
+                _draw_ellipses(ax, centres, plane.covariances(covariances))
+        _draw_centres(ax, centres)
     labels = (feature_labels(1, feature_names)[0], "nonspecificity (bits)") if plane is None else plane.labels
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if legend:
@@ -161,7 +167,7 @@ def plot_approximations(
 
 def draw_hulls(ax: Any, points: FloatArray, members: BoolArray) -> None:
     """Outline each cluster's rows; two rows or rows on a line get a line."""
-    for colour, column in zip(cluster_colours(members.shape[1]), members.T, strict=True):
+    for colour, column in zip(cluster_colours(members.shape[1], ax), members.T, strict=True):
         outline = hull(points[column])
         if len(outline):
             ax.fill(*outline.T, facecolor=(*colour, 0.10), edgecolor=(*colour, 0.9), linewidth=1.4, zorder=1.5)
@@ -191,12 +197,12 @@ def _points(
 def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> None:
     focal, chosen = partition.focal_sets, partition.sets()
     heaviest = partition.mass.max(axis=1)
-    area = marker_area(len(points))
+    area, of_sets = marker_area(len(points)), set_colours(focal, ax)
     # Sets of several clusters are few and what the plot is about: they come on top and a little larger.
     for j in sorted(np.unique(chosen), key=lambda j: focal.cardinalities[j]):
         at = np.flatnonzero(chosen == j)
         fade = 0.75 * (1.0 - heaviest[at, None])
-        colours = set_colours(focal)[j] * (1.0 - fade) + fade
+        colours = of_sets[j] * (1.0 - fade) + ground(ax) * fade
         is_meta = focal.cardinalities[j] != 1
         edges: dict[str, Any] = {"linewidths": 0}
         if focal.cardinalities[j] == 0:  # a cross has no face
@@ -219,17 +225,17 @@ def _scatter_members(ax: Any, points: FloatArray, members: BoolArray) -> None:
     area = marker_area(len(points))
     counts = members.sum(axis=1)
     shares = members / np.maximum(counts, 1)[:, None]
-    colours = shares @ cluster_colours(members.shape[1])
+    colours = shares @ cluster_colours(members.shape[1], ax)
     many = {"linewidths": 0, "rasterized": len(points) > 5000}
     outside = counts == 0
-    ax.scatter(*points[outside].T, s=area * 0.5, c="#d8d8d8", zorder=1.2, **many)
+    ax.scatter(*points[outside].T, s=area * 0.5, c=NEUTRAL, alpha=0.33, zorder=1.2, **many)
     for several, marker, zorder in ((False, "o", 2.0), (True, "^", 2.2)):
         at = ~outside & ((counts > 1) == several)
         ax.scatter(*points[at].T, s=area * (1.3 if several else 1), c=colours[at], marker=marker, zorder=zorder, **many)
 
 
 def _draw_centres(ax: Any, centres: FloatArray) -> None:
-    for k, (colour, at) in enumerate(zip(cluster_colours(len(centres)), centres, strict=True)):
+    for k, (colour, at) in enumerate(zip(cluster_colours(len(centres), ax), centres, strict=True)):
         # White under black under colour: a centre must stand out of its own cluster's points.
         for size, face in ((17, "white"), (14, "black"), (10.5, colour)):
             ax.plot(*at, marker="X", markersize=size, color=face, markeredgewidth=0, zorder=4)
@@ -240,16 +246,23 @@ def _draw_centres(ax: Any, centres: FloatArray) -> None:
             textcoords="offset points",
             fontsize=10,
             fontweight="bold",
+            color="black",
             zorder=4,
             bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
         )
+
+
+def _draw_intervals(ax: Any, centres: FloatArray, variances: FloatArray) -> None:
+    reach = ELLIPSE_RADIUS * np.sqrt(np.broadcast_to(np.ravel(variances), len(centres)))
+    for colour, centre, half in zip(cluster_colours(len(centres), ax), centres, reach, strict=True):
+        ax.errorbar(*centre, xerr=half, color=colour, capsize=8, capthick=1.6, linewidth=1.6, zorder=3)
 
 
 def _draw_ellipses(ax: Any, centres: FloatArray, covariances: FloatArray) -> None:
     angles = np.linspace(0.0, 2.0 * np.pi, 121)
     circle = ELLIPSE_RADIUS * np.stack([np.cos(angles), np.sin(angles)])
     each = np.broadcast_to(covariances, (len(centres), 2, 2))
-    for colour, centre, covariance in zip(cluster_colours(len(centres)), centres, each, strict=True):
+    for colour, centre, covariance in zip(cluster_colours(len(centres), ax), centres, each, strict=True):
         values, vectors = np.linalg.eigh(covariance)
         curve = centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
         ax.plot(*curve, color=colour, linewidth=1.6, zorder=3)
@@ -258,7 +271,7 @@ def _draw_ellipses(ax: Any, centres: FloatArray, covariances: FloatArray) -> Non
 def _legend(ax: Any) -> None:
     handles, labels = ax.get_legend_handles_labels()
     counts = [int(label.rsplit(maxsplit=1)[1]) for label in labels]
-    shown = np.sort(np.argsort(counts)[::-1][:MOST_LEGEND])
+    shown = np.sort(np.argsort(counts)[::-1][: legend_rows(ax, MOST_LEGEND)])
     title = "heaviest set, rows" if len(shown) == len(labels) else f"{len(shown)} of {len(labels)} sets, rows"
     legend = ax.legend(
         [handles[i] for i in shown],
@@ -275,4 +288,5 @@ def _legend(ax: Any) -> None:
         handle.set_sizes([36])
         colours = handles[i].get_facecolor()
         # The handle takes the first row's colour, which may be a faded one: show the strongest.
-        handle.set_facecolor(colours[np.argmin(colours[:, :3].sum(axis=1))] if len(colours) else NEUTRAL)
+        strength = np.abs(colours[:, :3] - ground(ax)).sum(axis=1)
+        handle.set_facecolor(colours[strength.argmax()] if len(colours) else NEUTRAL)

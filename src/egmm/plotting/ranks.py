@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
-from egmm.plotting.style import PALETTE, axes_or_new, plain
+from egmm.plotting.style import PALETTE, axes_or_new, ink, plain
 
 
 def plot_critical_difference(
@@ -64,7 +64,7 @@ def plot_critical_difference(
         ax.fill_betweenx([-0.16, 0.16], low, high, color=PALETTE[1], alpha=0.35, linewidth=0, label="critical")
     for height, (low, high) in enumerate(bars):
         ax.plot([low - 0.05, high + 0.05], [-0.3 - 0.28 * height] * 2, color=PALETTE[1], linewidth=4)
-    ax.plot([1, 1 + difference], [1.0, 1.0], color="black", linewidth=1.5, marker="|", markersize=7)
+    ax.plot([1, 1 + difference], [1.0, 1.0], color=ink(ax), linewidth=1.5, marker="|", markersize=7)
     ax.text(1 + difference / 2, 1.12, f"critical difference {difference:.2f}", ha="center", va="bottom", fontsize=9)
     right = max(len(ranks) + margin, 1 + difference + margin / 4)
     ax.set(xlim=(1 - margin, right), ylim=(-room - 0.5 * half - 0.1, 1.7))
@@ -73,9 +73,9 @@ def plot_critical_difference(
 
 
 def _draw_axis(ax: Any, n_algorithms: int) -> None:
-    ax.plot([1, n_algorithms], [0, 0], color="black", linewidth=1.2)
+    ax.plot([1, n_algorithms], [0, 0], color=ink(ax), linewidth=1.2)
     for rank in range(1, n_algorithms + 1):
-        ax.plot([rank, rank], [0, 0.14], color="black", linewidth=1.2)
+        ax.plot([rank, rank], [0, 0.14], color=ink(ax), linewidth=1.2)
         ax.text(rank, 0.22, str(rank), ha="center", va="bottom", fontsize=9)
 
 

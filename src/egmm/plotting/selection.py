@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.plotting.style import MARKERS, PALETTE, axes_or_new
+from egmm.plotting.style import MARKERS, PALETTE, axes_or_new, ink
 
 MOST_TICKS = 20
 """Numbers of clusters written below a curve."""
@@ -56,18 +56,19 @@ def plot_criterion(
     """
     _check_table(n_clusters, values, best, doubtful)
     ax = axes_or_new(ax)
-    has_doubtful = False
+    has_doubtful, colours = False, [ink(ax) if code == "#000000" else code for code in PALETTE]
     for i, (model, line) in enumerate(values.items()):
-        style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
+        style = {"color": colours[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
         ax.plot(n_clusters, line, label=model, linestyle="-" if i < len(PALETTE) else "--", **style)
         hollow = np.asarray(doubtful[model] if doubtful else [False] * len(line), dtype=bool)
         if hollow.any():
             at, height = np.asarray(n_clusters)[hollow], np.asarray(line, dtype=float)[hollow]
-            ax.plot(at, height, linestyle="", **style | {"markerfacecolor": "white", "zorder": 3})
+            inside = "white" if ink(ax) == "black" else "black"
+            ax.plot(at, height, linestyle="", **style | {"markerfacecolor": inside, "zorder": 3})
             has_doubtful = True
         if best is not None and best[1] == model:
             at = list(n_clusters).index(best[0])
-            ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor="black")
+            ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor=ink(ax))
     # Of many numbers every few are written: they would run into each other.
     ax.set_xticks(list(n_clusters)[:: -(-len(n_clusters) // MOST_TICKS)])
     ax.set_xlabel("number of clusters")
@@ -139,7 +140,8 @@ def plot_model_grid(
     for i, j in np.ndindex(grid.shape):
         colour = "grey" if not known[i, j] else "white" if order[i, j] > 0.75 else "black"
         if hatched[i, j]:
-            ax.fill(*_corners(i, j, 0.5), facecolor="none", edgecolor="#c8c8c8", hatch="///", linewidth=0)
+            colour, lines = ink(ax), "#c8c8c8" if ink(ax) == "black" else "#505050"
+            ax.fill(*_corners(i, j, 0.5), facecolor="none", edgecolor=lines, hatch="///", linewidth=0)
         ax.text(j, i, texts[i][j], ha="center", va="center", color=colour, fontsize=height)
     ax.set_xticks(range(len(n_clusters)), [str(count) for count in n_clusters])
     ax.set_yticks(range(len(values)), list(values))

@@ -23,6 +23,9 @@ META_MARKERS = "^sDvPX<>ph*dH8"
 NEUTRAL = "#8a8a8a"
 """Rows of no cluster, and what a panel does not speak of."""
 
+LEGEND_LINE = 14.0
+"""Height of a line of a small legend, in points."""
+
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
     """Return the given Axes, or a new one, of a size in inches; Matplotlib is loaded only here."""
@@ -51,25 +54,45 @@ def pyplot() -> Any:
     return plt
 
 
-def cluster_colours(n_clusters: int) -> FloatArray:
+def ground(ax: Any) -> FloatArray:
+    """Colour that is drawn on, (3,) in [0, 1]: white where the Axes are transparent."""
+    *colour, opacity = ax.get_facecolor()
+    return np.array(colour) if opacity > 0 else np.ones(3)
+
+
+def ink(ax: Any) -> str:
+    """Black, or white on a dark ground."""
+    return "black" if ground(ax).mean() > 0.5 else "white"
+
+
+def legend_rows(ax: Any, most: int) -> int:
+    """Lines of a legend beside the Axes that the figure has room for, up to so many."""
+    return int(np.clip(ax.figure.bbox.height / ax.figure.dpi * 72 // LEGEND_LINE - 2, 1, most))
+
+
+def cluster_colours(n_clusters: int, ax: Any = None) -> FloatArray:
     """One colour per cluster, (n_clusters, 3) in [0, 1]; past the sixteenth the same hues come back lighter.
+
+    On the dark ground of given Axes black becomes white.
 
     >>> cluster_colours(3)[0].round(2).tolist()
     [0.0, 0.45, 0.7]
     """
     base = np.array([[int(code[at : at + 2], 16) for at in (1, 3, 5)] for code in PALETTE + MORE_COLOURS]) / 255.0
+    if ax is not None and ink(ax) == "white":
+        base[PALETTE.index("#000000")] = 1.0
     rounds = np.arange(n_clusters) // len(base)
     whiteness = 1.0 - 0.6 ** rounds[:, None]
     return np.asarray(base[np.arange(n_clusters) % len(base)] * (1.0 - whiteness) + whiteness)
 
 
-def set_colours(focal: FocalSets) -> FloatArray:
+def set_colours(focal: FocalSets, ax: Any = None) -> FloatArray:
     """Colour per focal set, (n_focal, 3): the mean of its clusters' colours, grey for the empty set.
 
     >>> set_colours(FocalSets.full(2)).shape
     (3, 3)
     """
-    colours = focal.shares @ cluster_colours(focal.n_clusters)
+    colours = focal.shares @ cluster_colours(focal.n_clusters, ax)
     colours[focal.cardinalities == 0] = int(NEUTRAL[1:3], 16) / 255.0
     return colours
 

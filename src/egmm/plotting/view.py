@@ -79,7 +79,9 @@ def view_of(
     if view is None:
         view = (0, 1) if n_features == 2 else "discriminant" if partition is not None else "pca"
     if n_features == 1:
-        raise ValueError("X has one feature: there is no plane to show; add a second column.")
+        raise ValueError(
+            "A plane needs two features or more, got 1; plot_partition and plot_pairs draw a single one too."
+        )
     if not isinstance(view, str):
         if np.shape(view) != (2,):
             raise ValueError(f"view must be two features by number, 'pca', 'discriminant' or a View; got {view!r}.")
