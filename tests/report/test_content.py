@@ -1,6 +1,7 @@
 """What the page says and holds, without a browser."""
 
 import base64
+import html
 import json
 import re
 from typing import Any
@@ -126,6 +127,33 @@ def test_markup_in_names_is_escaped_everywhere() -> None:
 def test_names_must_fit_the_columns() -> None:
     with pytest.raises(ValueError, match="feature_names must have 2 entries, got 1"):
         render_report(MODEL, X, feature_names=["a"])
+
+
+def python_of(page: str) -> str:
+    found = re.search(r'<pre id="reproduce">(.*?)</pre>', page, re.DOTALL)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_python_to_reproduce_names_what_it_cannot_hold() -> None:
+    labels = (X[:, 0] > 0).astype(int)
+    given = {"init": labels, "focal_sets": FocalSets.full(2), "reg_covar": np.float64(0.02)}
+    model = EGMM(2, **given).fit(X)
+    code = python_of(render_report(model, X))
+    assert "# focal_sets and init: as given when this model was fitted" in code
+    assert "reg_covar=0.02" in code
+    names = {"X": X, "init": labels, "focal_sets": given["focal_sets"]}
+    exec(code, names)
+    np.testing.assert_array_equal(names["model"].means_, model.means_)
+
+
+@pytest.mark.parametrize("frame", ["Series", "DataFrame"])
+def test_a_start_from_pandas_is_reported(frame: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    start = pandas.Series((X[:, 0] > 0).astype(int)) if frame == "Series" else pandas.DataFrame([[-4.0, 0], [4.0, 0]])
+    page = render_report(EGMM(2, init=start).fit(X), X)
+    assert "EGMM(init=init)" in python_of(page)
+    assert ["init", f"array of shape {start.shape}"] in data_of(page)["parameters"]
 
 
 def test_python_to_reproduce_is_what_was_asked_for() -> None:

@@ -197,7 +197,7 @@ def _parameters(model: Any) -> list[list[str]]:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if np.ndim(value) > 0 and hasattr(value, "shape"):
         return f"array of shape {value.shape}"
     return str(value)
 

@@ -1,6 +1,7 @@
 """The page: markup around the data, with everything that comes from outside escaped."""
 
 import json
+from ast import literal_eval
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -23,6 +24,9 @@ CITATION = (
     "L. Jiao, T. Denœux, Z. Liu, Q. Pan (2022). EGMM: An evidential version of the Gaussian mixture model for "
     "clustering. Applied Soft Computing 129, 109619. https://doi.org/10.1016/j.asoc.2022.109619"
 )
+
+MOST_LETTERS = 200
+"""Length of a parameter's value in the code that makes the model again."""
 
 BIBTEX = """@article{jiao2022egmm,
   author  = {Jiao, Lianmeng and Denœux, Thierry and Liu, Zhun-ga and Pan, Quan},
@@ -163,14 +167,23 @@ def _in_units(model: Any, rows: Any, names: list[str], scaling: tuple[Any, Any] 
 
 
 def _code(model: Any) -> str:
+    """A few lines of Python; parameters that they cannot hold, as arrays, are names for the reader to fill in."""
     defaults = type(model)().get_params(deep=False)
-    changed = {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if not isinstance(value, np.ndarray) and value != defaults[name] and name != "verbose"
-    }
-    arguments = ", ".join(f"{name}={value!r}" for name, value in changed.items())
-    return f"from egmm import EGMM\n\nmodel = EGMM({arguments}).fit(X)\npartition = model.partition(X)"
+    given = {name: value for name, value in model.get_params(deep=False).items() if name != "verbose"}
+    texts = {name: repr(value.item() if isinstance(value, np.generic) else value) for name, value in given.items()}
+    changed = {name: text for name, text in texts.items() if text != repr(defaults[name])}
+    left = [name for name, text in changed.items() if not _is_short_literal(text)]
+    arguments = ", ".join(f"{name}={name if name in left else text}" for name, text in changed.items())
+    note = f"# {' and '.join(left)}: as given when this model was fitted\n" if left else ""
+    return f"from egmm import EGMM\n\n{note}model = EGMM({arguments}).fit(X)\npartition = model.partition(X)"
+
+
+def _is_short_literal(text: str) -> bool:
+    try:
+        literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return len(text) <= MOST_LETTERS
 
 
 def _resource(name: str) -> str:
