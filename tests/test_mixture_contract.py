@@ -173,6 +173,12 @@ def test_a_bad_parameter_is_named_with_what_it_should_be(X, parameters, error, m
         (np.where(np.arange(180) == 7, -0.5, 1.0), "sample_weight must not be negative, but row 7 has -0.5."),
         (np.where(np.arange(180) == 7, np.nan, 1.0), "sample_weight must be finite, but entry (7,) is nan."),
         (np.zeros(180), "sample_weight must not be all zero: no row would count."),
+        (
+            np.full(180, 1e305),
+            "sample_weight must have a sum from 1e-290 to 1e+150, got 1.8e+307; multiply all weights",
+        ),
+        (np.full(180, 1e308), "sample_weight must have a sum from 1e-290 to 1e+150, got inf; multiply all weights"),
+        (np.full(180, 1e-320), "sample_weight must have a sum from 1e-290 to 1e+150, got 1.79998e-318"),
         (np.ma.masked_array(np.ones(180), np.arange(180) == 7), "sample_weight has 1 entry of 180 masked, which have"),
     ],
 )

@@ -16,6 +16,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 LARGEST = np.float64(1e150)
 """Entries of rows must be smaller, so that their squares can be summed; single precision compares with it as double."""
 
+LIGHTEST, HEAVIEST = 1e-290, 1e150
+"""The weights of rows have a sum between them, so that weighted sums of squares neither vanish nor overflow."""
+
 
 def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
     """Return `value` as an int, or say which range of integers `name` takes."""
@@ -201,14 +204,18 @@ def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight must not be negative, but row {row} has {weight[row]:g}.")
-    check_weight(float(weight.max()))
+    with np.errstate(over="ignore"):
+        check_weight(float(weight.sum()))
     return weight
 
 
 def check_weight(total: float) -> None:
-    """Say that rows without any weight are none."""
+    """Say that rows without any weight are none, and which weights are too large or small to be summed."""
     if total == 0:
         raise ValueError("sample_weight must not be all zero: no row would count.")
+    if not LIGHTEST <= total <= HEAVIEST:
+        wanted = f"must have a sum from {LIGHTEST:g} to {HEAVIEST:g}"
+        raise ValueError(f"sample_weight {wanted}, got {total:g}; multiply all weights by one number.")
 
 
 def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
