@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets, select_model
 from egmm.rows.array import ArrayRows
 
 
@@ -123,7 +124,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"n_clusters": True}, TypeError, "n_clusters must be an integer >= 1, got True."),
         ({"focal_sets": "triples"}, ValueError, "focal_sets must be one of 'full', 'pairs', 'singletons'"),
         ({"focal_sets": 3}, TypeError, "focal_sets must be a family name, a FocalSets or a list of sets, got 3."),
-        ({"focal_sets": [{0}, {1}, {5}]}, ValueError, "a cluster number (counted from zero) must be an integer from"),
+        ({"focal_sets": [{0}, {1}, {5}]}, ValueError, "focal_sets: a cluster number (counted from zero) must"),
         ({"focal_sets": [{0}, {1}, {0, 1}]}, ValueError, "cluster 3 (number 2 counted from zero) is in none."),
         ({"focal_sets": [{0}, {1}, {2}, set()]}, ValueError, "focal_sets must not hold the empty set"),
         ({"focal_sets": FocalSets.full(2)}, ValueError, "a family over 2 clusters, but n_clusters=3"),
@@ -142,6 +143,8 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
             ValueError,
             "init must be one of 'kmeans', 'random', 'mixture', a label per row or a mean per cluster, got lists of un",
         ),
+        ({"init": None}, ValueError, "a label per row or a mean per cluster, got None."),
+        ({"init": 5}, ValueError, "a label per row or a mean per cluster, got 5."),
         ({"init": np.repeat([0, 1, 3], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 3."),
         ({"init": np.repeat([0, 1, 0.5], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 0.5."),
         ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "init leaves cluster 2 (label 1) without rows"),
@@ -157,7 +160,9 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0."),
         ({"accelerate": "no"}, TypeError, "accelerate must be True or False, got 'no'."),
         ({"checkpoint": 5}, TypeError, "checkpoint must be a path or None, got 5."),
-        ({"random_state": "seed"}, ValueError, "'seed' cannot be used to seed"),
+        ({"warm_start": "no"}, TypeError, "warm_start must be True or False, got 'no'."),
+        ({"random_state": "seed"}, ValueError, "random_state='seed': 'seed' cannot be used to seed"),
+        ({"random_state": -1}, ValueError, "give None, an integer from 0 to 4294967295 or a RandomState."),
     ],
     ids=str,
 )
@@ -187,6 +192,15 @@ def test_bad_weights_are_named(X, weight, message) -> None:
         EGMM(3, random_state=0).fit(X, sample_weight=weight)
     with pytest.raises(ValueError, match=re.escape(message)):
         EGMM(3, random_state=0).fit(X).score(X, sample_weight=weight)
+
+
+@pytest.mark.parametrize("path", ["rows.csv", Path("rows.csv")], ids=["str", "Path"])
+def test_a_path_is_no_rows(X, path) -> None:
+    for take in (EGMM(3).fit, EGMM(3, random_state=0).fit(X).predict, ECM(3).fit, select_model):
+        with pytest.raises(
+            TypeError, match=re.escape("X must be rows, got 'rows.csv'; read the file first, or give egmm")
+        ):
+            take(path)
 
 
 def test_methods_name_bad_arguments(X) -> None:
@@ -353,7 +367,7 @@ def test_names_come_back_as_they_were(X, tmp_path) -> None:
         ("means_", [[0.0, 0.0]], r"means_ must have shape \(3, 2\), got \(1, 2\)"),
         ("weights_", [float("nan")] * 7, r"weights_ must be finite, but entry \(0,\) is nan"),
         ("covariances_", [1.0, 2.0], r"covariances_ must have shape \(2, 2\), got \(2,\)"),
-        ("focal_means_", "gone", "'focal_means_'"),
+        ("focal_means_", "gone", "it has no entry 'focal_means_'"),
         ("entropy_", "gone", "'entropy_'"),
     ],
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral, Real
+from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +61,17 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     return value
 
 
+def check_random(value: Any) -> np.random.RandomState:
+    """Return random numbers of what was given as `random_state`, or say what that may be."""
+    from sklearn.utils import check_random_state  # noqa: PLC0415  Not needed to speak of beliefs.
+
+    try:
+        return check_random_state(value)
+    except ValueError as error:
+        wanted = "give None, an integer from 0 to 4294967295 or a RandomState"
+        raise ValueError(f"random_state={value!r}: {error}; {wanted}.") from None
+
+
 def check_labels(name: str, value: Any) -> IntArray:
     """Return one label per row as codes 0, 1, ... in the order of the sorted labels, or say what is wrong with them."""
     check_unmasked(name, value)
@@ -107,6 +119,8 @@ def check_unmasked(name: str, value: Any, way_out: str = "drop or impute the row
 def reading_numbers(X: Any) -> Iterator[None]:
     """Refuse what scikit-learn would take for numbers, and name the entry that it cannot take for one."""
     check_unmasked("X", X)
+    if isinstance(X, str | PathLike):
+        raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or give egmm.scan of it to EGMM.")
     if _is_time(X):
         raise TypeError("X must be numeric, got dates or times; turn them into numbers of a unit of your choice first.")
     try:

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import chi2
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
@@ -21,6 +20,7 @@ from egmm._checks import (
     IntArray,
     check_finite_matrix,
     check_integer,
+    check_random,
     check_real,
     check_sample_weight,
     check_weight,
@@ -204,7 +204,7 @@ class FittedMixture(BaseEstimator):
         """
         check_is_fitted(self)
         check_integer("n_samples", n_samples, 1)
-        random = check_random_state(self.random_state)
+        random = check_random(self.random_state)
         sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
         roots = np.linalg.cholesky(self.focal_covariances_)
         roots = roots if roots.ndim == 3 else np.broadcast_to(roots, (len(self.weights_), *roots.shape))
@@ -282,7 +282,8 @@ class FittedMixture(BaseEstimator):
             model._covariance = resolve_covariance(parameters["covariance"], model.n_features_in_)
             model._check_shapes(focal)
         except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
-            raise ValueError(f"{path} holds no EGMM model: {error}") from error
+            why = f"it has no entry {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"{path} holds no EGMM model: {why}") from error
         model.focal_sets_ = focal
         return model
 

@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from egmm._checks import (
     FloatArray,
@@ -22,6 +21,7 @@ from egmm._checks import (
     check_finite_matrix,
     check_integer,
     check_prototypes,
+    check_random,
     check_real,
     check_weight,
 )
@@ -325,6 +325,8 @@ class EGMM(ClusterMixin, FittedMixture):
         check_choice("engine", self.engine, ENGINES)
         if not isinstance(self.accelerate, bool | np.bool_):
             raise TypeError(f"accelerate must be True or False, got {self.accelerate!r}.")
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}.")
         if not (self.checkpoint is None or isinstance(self.checkpoint, str | PathLike)):
             raise TypeError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
         if self.n_jobs is not None:
@@ -348,7 +350,7 @@ class EGMM(ClusterMixin, FittedMixture):
             accelerate=self.accelerate,
             engine=self.engine,
             verbose=bool(self.verbose),
-            random=check_random_state(self.random_state),
+            random=check_random(self.random_state),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             seed=None if isinstance(self.random_state, np.random.RandomState) else self.random_state,
         )
@@ -359,12 +361,12 @@ class EGMM(ClusterMixin, FittedMixture):
         if isinstance(self.init, str):
             return check_choice("init", self.init, STARTS)
         try:
-            n_axes = np.ndim(self.init)
+            n_axes, found = np.ndim(self.init), repr(self.init)
         except ValueError:  # NumPy's own message says neither what nor where.
-            raise ValueError(
-                f"init must be one of {', '.join(map(repr, STARTS))}, a label per row or a mean per cluster, "
-                "got lists of unequal lengths."
-            ) from None
+            n_axes, found = 0, "lists of unequal lengths"
+        if n_axes == 0:
+            wanted = f"one of {', '.join(map(repr, STARTS))}, a label per row or a mean per cluster"
+            raise ValueError(f"init must be {wanted}, got {found}.")
         if n_axes == 1:
             return self._start_labels(rows.shape[0])
         return check_prototypes(self.init, self.n_clusters, rows.shape[1])

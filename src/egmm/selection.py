@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, reading_numbers
+from egmm._checks import check_choice, check_integer, check_random, reading_numbers
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
@@ -275,7 +275,7 @@ def select_model(
     if not counts:
         raise ValueError("n_clusters must name at least one choice, got an empty list.")
     if random_state is not None or base.random_state is None:
-        base.set_params(random_state=int(check_random_state(random_state).randint(2**31)))
+        base.set_params(random_state=int(check_random(random_state).randint(2**31)))
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
     jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]

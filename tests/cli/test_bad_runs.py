@@ -32,7 +32,11 @@ BAD_DATA = {
     "missing value": ({"a.csv": "x,y\n1,2\n3,\n4,5\n"}, ["fit", "a.csv"], "no finite number at row 1"),
     "infinity": ({"a.csv": "x,y\n1,2\ninf,2\n4,5\n"}, ["fit", "a.csv"], "column 'x' has no finite number at row 1"),
     "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row; at least 2 are needed"),
-    "too few rows": ({"a.csv": "x,y\n1,2\n3,4\n2,2\n"}, ["fit", "a.csv", "-c", "5"], "3 rows, too few for 5 clusters"),
+    "too few rows": (
+        {"a.csv": "x,y\n1,2\n3,4\n2,2\n"},
+        ["fit", "a.csv", "-c", "5"],
+        "too few for 5 clusters; ask for fewer with",
+    ),
     "equal rows": ({"a.csv": "x,y\n1,2\n1,2\n1,2\n"}, ["fit", "a.csv", "-c", "2"], "distinct rows"),
     "unknown column": ({"a.csv": "x\n1\n2\n"}, ["fit", "a.csv", "--columns", "z"], "no column 'z'; its columns are x"),
     "unknown label": ({"a.csv": "x\n1\n2\n"}, ["fit", "a.csv", "--label", "z"], "no column 'z'"),
@@ -43,7 +47,7 @@ BAD_DATA = {
     "ragged lines": ({"a.csv": "x,y\n1,2\n3\n"}, ["fit", "a.csv"], "a.csv cannot be read"),
     "files that differ": ({"d/a.csv": "x\n1\n2\n", "d/b.csv": "z\n1\n"}, ["fit", "d"], "has the columns z"),
     "an empty directory": ({"d/readme.md": ""}, ["fit", "d"], "d has no data file in it"),
-    "no model": ({"m.json": "{}"}, ["info", "m.json"], "m.json holds no EGMM model"),
+    "no model": ({"m.json": "{}"}, ["info", "m.json"], "m.json holds no EGMM model: it has no entry"),
     "missing model": ({}, ["info", "m.json"], "m.json does not exist"),
     "directory for a model": ({}, ["info", "."], ". is a directory; name the model file in it, such as model.json"),
     "json without a file": ({}, ["predict", "m.json", "a.csv", "--json"], "--json needs --out"),
@@ -100,6 +104,7 @@ BAD_USAGE = {
     "unknown table": (["fit", "rows.csv", "--table", "xls"], "'xls' is not one of"),
     "unknown algorithm": (["compare", "rows.csv", "--algorithms", "magic"], "'magic' is not one of"),
     "no starts": (["fit", "rows.csv", "--starts", "0"], "--starts"),
+    "a seed below zero": (["fit", "rows.csv", "--seed", "-1"], "--seed"),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from checks import three_groups
-from egmm import BootGMM
+from egmm import BPEC, BootGMM
 from egmm.plotting import plot_bootstrap_calibration
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the plot extra")
@@ -50,3 +50,5 @@ def test_a_new_figure_without_axes(bootgmm):
 def test_no_fit_no_plot(ax):
     with pytest.raises(ValueError, match="bootgmm has no intervals: fit it first"):
         plot_bootstrap_calibration(BootGMM(), ax)
+    with pytest.raises(TypeError, match="bootgmm must be a BootGMM, got BPEC"):
+        plot_bootstrap_calibration(BPEC(), ax)

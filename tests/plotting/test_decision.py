@@ -5,7 +5,7 @@ import pytest
 from matplotlib.text import Text
 
 from checks import three_groups
-from egmm import BPEC
+from egmm import BPEC, BootGMM
 from egmm.plotting import plot_delta_bel
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the plot extra")
@@ -56,3 +56,8 @@ def test_names_stop_where_they_would_cover_each_other(ax):
 def test_no_graph_no_plot(bpec, ax):
     with pytest.raises(ValueError, match="bpec has no delta-Bel graph: fit it first, and with init='peaks'"):
         plot_delta_bel(bpec, ax)
+
+
+def test_another_algorithm_has_no_graph(ax):
+    with pytest.raises(TypeError, match="bpec must be a BPEC, got BootGMM"):
+        plot_delta_bel(BootGMM(), ax)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from egmm import CredalPartition, FocalSets
+from egmm import EGMM, CredalPartition, FocalSets
 from egmm.plotting import (
     plot_approximations,
     plot_calibration,
@@ -444,6 +444,22 @@ def test_a_set_has_the_mean_colour_of_its_clusters_and_its_own_marker() -> None:
 def test_markers_shrink_with_the_number_of_rows() -> None:
     areas = [marker_area(n) for n in (1, 50, 400, 401, 1000, 10_000, 100_000)]
     assert areas == sorted(areas, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda model: plot_partition(X, model),
+        lambda model: plot_approximations(X, model),
+        lambda model: plot_pairs(X, model),
+        plot_masses,
+        lambda model: plot_calibration(model, [0, 1]),
+    ],
+)
+def test_a_model_in_place_of_its_partition_is_named(draw: Any) -> None:
+    with pytest.raises(TypeError, match=r"partition must be a CredalPartition, got EGMM; .* a fitted model's"):
+        draw(EGMM())
+    assert plt.get_fignums() == []
 
 
 LINES = {"EEE": [-2.0, -1.0]}

@@ -129,6 +129,24 @@ def test_names_must_fit_the_columns() -> None:
         render_report(MODEL, X, feature_names=["a"])
 
 
+@pytest.mark.parametrize(
+    ("details", "error", "message"),
+    [
+        ({"selection": 3}, TypeError, "selection must be what select_model returns, or None; got int"),
+        ({"n_total": 5}, ValueError, "n_total must be an integer >= 11, got 5"),
+        ({"scaling": (1.0,)}, ValueError, r"scaling \(centre, scale\) must have shape \(2, 2\), got \(1,\)"),
+    ],
+)
+def test_bad_details_are_named(details: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        render_report(MODEL, X, **details)
+
+
+def test_words_are_about_a_partition() -> None:
+    with pytest.raises(TypeError, match="partition must be a CredalPartition, got ndarray"):
+        describe(MODEL, X)
+
+
 def python_of(page: str) -> str:
     found = re.search(r'<pre id="reproduce">(.*?)</pre>', page, re.DOTALL)
     assert found is not None

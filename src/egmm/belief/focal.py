@@ -197,7 +197,7 @@ class FocalSets:
             sets = list(given) if isinstance(given, Iterable) else [given]
             if not all(isinstance(members, Iterable) for members in sets):
                 raise TypeError(f"focal_sets must be a family name, a FocalSets or a list of sets, got {family!r}.")
-            focal = cls.from_sets(sets, n_clusters)
+            focal = cls([_mask_of(members, n_clusters, "focal_sets: ") for members in sets], n_clusters)
         return focal.with_empty() if empty else focal
 
     # The sets ---------------------------------------------------------------------------------------------
@@ -357,12 +357,12 @@ def _singleton_masks(n_clusters: int) -> list[int]:
     return [1 << k for k in range(n_clusters)]
 
 
-def _mask_of(members: Any, n_clusters: int) -> int:
+def _mask_of(members: Any, n_clusters: int, of: str = "") -> int:
     if not isinstance(members, Iterable):
         raise TypeError(f"a set of clusters must list their numbers, such as {{0, 1}}, got {members!r}.")
     mask = 0
     for k in [members] if isinstance(members, str) else members:
-        mask |= 1 << check_integer("a cluster number (counted from zero)", k, 0, n_clusters - 1)
+        mask |= 1 << check_integer(f"{of}a cluster number (counted from zero)", k, 0, n_clusters - 1)
     return mask
 
 

@@ -131,7 +131,9 @@ def run_selection(X: Any, request: Request) -> Selection:
 def check_enough(n_rows: int, n_clusters: int) -> None:
     """Say so if there are fewer rows than clusters."""
     if n_rows < n_clusters:
-        raise CommandError(f"there are {n_rows} rows, too few for {n_clusters} clusters.")
+        raise CommandError(
+            f"there are {n_rows} rows, too few for {n_clusters} clusters; ask for fewer with --clusters."
+        )
 
 
 def save_model(path: Path, model: Any, names: Sequence[str], scaling: Scaling | None) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
@@ -16,6 +15,7 @@ from egmm._checks import (
     check_finite_rows,
     check_integer,
     check_prototypes,
+    check_random,
     check_real,
     reading_numbers,
 )
@@ -210,7 +210,7 @@ class PrototypeClusterer(CredalClusterer):
         n_init = check_integer("n_init", self.n_init, 1)
         if not isinstance(self.init, str):
             return [check_prototypes(self.init, n_clusters, sample.rows.shape[1])]
-        random = check_random_state(self.random_state)
+        random = check_random(self.random_state)
         if len(sample.rows) > SAMPLE_ROWS:
             with ArrayRows(*sample) as rows:
                 sample = draw_sample(rows, random.randint(2**31))

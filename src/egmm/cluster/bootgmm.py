@@ -7,9 +7,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real, listed
+from egmm._checks import (
+    FloatArray,
+    all_or_nothing,
+    check_choice,
+    check_integer,
+    check_prototypes,
+    check_random,
+    check_real,
+    listed,
+)
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
@@ -188,7 +196,7 @@ class BootGMM(CredalClusterer):
             tail = (1 - check_real("confidence", self.confidence, 0.0, 1.0)) / 2
             self._quantiles = (tail, 1 - tail)
             tol, max_iter = self._check_stopping()
-            random = check_random_state(self.random_state)
+            random = check_random(self.random_state)
             self._set_mixture(X, random)
             self._set_replicates(X, int(random.randint(2**31)), n_bootstrap)
             self.references_ = choose_references(self.mixture_.labels_, n_references, random)

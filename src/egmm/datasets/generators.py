@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils import check_random_state
 
-from egmm._checks import FloatArray, IntArray, check_integer, check_real
+from egmm._checks import FloatArray, IntArray, check_integer, check_random, check_real
 
 _DIAMOND = [[-6, 0], [-4, 2], [-4, 0], [-4, -2], [-2, 0], [0, 0], [2, 0], [4, 2], [4, 0], [4, -2], [6, 0]]
 
@@ -149,7 +148,7 @@ def _gaussian_classes(n_samples: int, means: Any, covariance: Any, random_state:
     """Rows in random order, in equal parts (the first classes get one more) from classes of one covariance."""
     centres = np.asarray(means, dtype=np.float64)
     check_integer("n_samples", n_samples, 1)
-    rng = check_random_state(random_state)
+    rng = check_random(random_state)
     y = rng.permutation(np.arange(n_samples) % len(centres)).astype(np.int64)
     X = rng.standard_normal((n_samples, centres.shape[1])) @ np.linalg.cholesky(covariance).T
     X += centres[y]

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import FloatArray, check_integer
+from egmm._checks import FloatArray, check_integer, check_random
 from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets
 from egmm.image.features import Distinct, columns_of, distinct_rows, noise_level
@@ -124,7 +123,7 @@ def segment(
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:
-    return int(check_random_state(random_state).randint(2**31))
+    return int(check_random(random_state).randint(2**31))
 
 
 def _counts(n_clusters: int | Iterable[int] | None) -> list[int]:

@@ -191,7 +191,7 @@ def check_partition(name: str, value: object) -> CredalPartition:
     if not isinstance(value, CredalPartition):
         raise TypeError(
             f"{name} must be a CredalPartition, got {type(value).__name__}; CredalPartition.from_labels makes one of "
-            "labels, CredalPartition.from_probabilities of probabilities."
+            "labels, CredalPartition.from_probabilities of probabilities, a fitted model's partition of rows."
         )
     return value
 

@@ -35,6 +35,8 @@ def plot_bootstrap_calibration(bootgmm: BootGMM, ax: Any = None) -> Any:
     >>> ax.get_ylabel()
     'fitted degree of "same cluster"'
     """
+    if not isinstance(bootgmm, BootGMM):
+        raise TypeError(f"bootgmm must be a BootGMM, got {type(bootgmm).__name__}.")
     if not hasattr(bootgmm, "fitted_intervals_"):
         raise ValueError("bootgmm has no intervals: fit it first.")
     wanted, fitted = bootgmm.intervals_, bootgmm.fitted_intervals_

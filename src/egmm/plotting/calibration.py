@@ -6,6 +6,7 @@ import numpy as np
 
 from egmm._checks import check_integer, check_labels, check_same_length
 from egmm.belief.partition import CredalPartition
+from egmm.metrics.evidential import check_partition
 from egmm.plotting.style import NEUTRAL, PALETTE, axes_or_new
 
 
@@ -37,7 +38,7 @@ def plot_calibration(partition: CredalPartition, y_true: Any, *, n_bins: int = 1
     'pignistic probability, from belief to plausibility'
     """
     truth = check_labels("y_true", y_true)
-    check_same_length("y_true", truth, "partition", partition)
+    check_same_length("y_true", truth, "partition", check_partition("partition", partition))
     check_integer("n_bins", n_bins, 1)
     matched = partition.align(truth)
     probability, low, high = (

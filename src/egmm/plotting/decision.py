@@ -38,6 +38,8 @@ def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
     >>> [text.get_text() for text in ax.texts]
     ['{1}', '{2}']
     """
+    if not isinstance(bpec, BPEC):
+        raise TypeError(f"bpec must be a BPEC, got {type(bpec).__name__}.")
     graph = getattr(bpec, "decision_graph_", None)
     if graph is None:
         raise ValueError(

@@ -7,6 +7,7 @@ import numpy as np
 
 from egmm._checks import IntArray
 from egmm.belief.partition import CredalPartition
+from egmm.metrics.evidential import check_partition
 from egmm.plotting.style import axes_or_new, legend_rows, plain, set_colours
 
 MOST_BARS = 60
@@ -62,6 +63,7 @@ def plot_masses(
     >>> len(ax.patches)  # 11 objects, 3 sets
     33
     """
+    check_partition("partition", partition)
     ax = axes_or_new(ax)
     chosen = _rows(partition, rows)
     mass, focal = partition.mass[chosen], partition.focal_sets

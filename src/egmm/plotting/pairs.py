@@ -7,6 +7,7 @@ import numpy as np
 
 from egmm._checks import check_finite_matrix, check_integer, check_same_length
 from egmm.belief.partition import CredalPartition
+from egmm.metrics.evidential import check_partition
 from egmm.plotting.partition import plot_partition
 from egmm.plotting.style import cluster_colours, feature_labels, pyplot
 
@@ -59,7 +60,7 @@ def plot_pairs(
     (3, 3)
     """
     rows = check_finite_matrix("X", X, (None, None))
-    check_same_length("X", rows, "partition", partition)
+    check_same_length("X", rows, "partition", check_partition("partition", partition))
     n_features = rows.shape[1]
     names = feature_labels(n_features, feature_names, NAME_WIDTH)
     shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)

@@ -8,6 +8,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition
+from egmm.metrics.evidential import check_partition
 from egmm.plotting.style import (
     NEUTRAL,
     axes_or_new,
@@ -81,7 +82,7 @@ def plot_partition(
     'x1'
     """
     rows = check_finite_matrix("X", X, (None, None))
-    check_same_length("X", rows, "partition", partition)
+    check_same_length("X", rows, "partition", check_partition("partition", partition))
     means = check_centres(means, partition.n_clusters, rows.shape[1])
     covariances = check_spreads(covariances, partition.n_clusters, rows.shape[1])
     ax = axes_or_new(ax)
@@ -149,7 +150,7 @@ def plot_approximations(
     ['lower approximations: surely', 'upper approximations: possibly']
     """
     rows = check_finite_matrix("X", X, (None, None))
-    check_same_length("X", rows, "partition", partition)
+    check_same_length("X", rows, "partition", check_partition("partition", partition))
     means = check_centres(means, partition.n_clusters, rows.shape[1])
     axes = axes_row_or_new(axes, 2)
     plane = view_of(rows, partition, view, feature_names)

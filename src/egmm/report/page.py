@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from egmm._checks import check_finite_matrix
+from egmm._checks import check_finite_matrix, check_integer
 from egmm._files import replacing
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
 from egmm.report.content import Shown, content
 from egmm.report.words import describe
+from egmm.selection import Selection
 
 CITATION = (
     "L. Jiao, T. Denœux, Z. Liu, Q. Pan (2022). EGMM: An evidential version of the Gaussian mixture model for "
@@ -126,6 +127,9 @@ def render_report(
         raise TypeError(f"model must be an EGMM, got {type(model).__name__}.")
     check_is_fitted(model)
     rows = check_finite_matrix("X", X, (None, model.n_features_in_))
+    if not (selection is None or isinstance(selection, Selection)):
+        raise TypeError(f"selection must be what select_model returns, or None; got {type(selection).__name__}.")
+    n_total = len(rows) if n_total is None else check_integer("n_total", n_total, len(rows))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     partition, outliers = model.partition(X), model.outliers(X)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
@@ -133,7 +137,7 @@ def render_report(
     if numbers.shape != (len(rows),):
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
     data = content(shown, model, partition, outliers, numbers, selection)
-    data["nTotal"] = max(len(rows), n_total or 0)
+    data["nTotal"] = n_total
     sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
@@ -160,7 +164,7 @@ def _in_units(model: Any, rows: Any, names: list[str], scaling: tuple[Any, Any] 
     covariances = covariances[None] if covariances.ndim == 2 else covariances
     if scaling is None:
         return Shown(rows, model.means_, covariances, names)
-    centre, scale = (np.asarray(part, dtype=np.float64) for part in scaling)
+    centre, scale = check_finite_matrix("scaling (centre, scale)", scaling, (2, len(names)))
     return Shown(
         rows * scale + centre, model.means_ * scale + centre, covariances * np.multiply.outer(scale, scale), names
     )

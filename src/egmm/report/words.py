@@ -7,6 +7,7 @@ import numpy as np
 from egmm._checks import BoolArray
 from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
+from egmm.metrics.evidential import check_partition
 
 
 def describe(
@@ -38,7 +39,7 @@ def describe(
     >>> describe(model, model.partition(X))[0]
     'EGMM found 2 clusters in 11 rows of 2 features.'
     """
-    n_rows = len(partition)
+    n_rows = len(check_partition("partition", partition))
     sentences = [
         (
             f"EGMM found {_count(partition.n_clusters, 'cluster')} in {_count(n_rows, 'row')} "
