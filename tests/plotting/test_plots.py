@@ -388,7 +388,8 @@ def test_pairs_have_a_panel_per_pair_of_features(rng: np.random.Generator) -> No
     assert axes.shape == (6, 6)
     np.testing.assert_array_equal(axes[4, 1].collections[0].get_offsets(), rows[labels == 0][:, [1, 4]])
     assert [ax.get_ylabel() for ax in axes[:, 0]] == list("abcdef")
-    assert [text.get_text() for text in axes[0, -1].get_legend().texts] == ["{1}  30", "{2}  30", "{3}  30"]
+    (legend,) = axes[0, 0].figure.legends
+    assert [text.get_text() for text in legend.texts] == ["{1}  30", "{2}  30", "{3}  30"]
     axes[0, 0].figure.canvas.draw()
     for row, scaled in zip(axes, [1, 0, 0, 0, 0, 0], strict=True):
         written = [any(tick.label1.get_visible() for tick in ax.yaxis.get_major_ticks()) for ax in row]
@@ -405,6 +406,21 @@ def test_long_names_of_features_do_not_cover_each_other(rng: np.random.Generator
     assert overlapping([ax.xaxis.label for ax in axes[-1]]) == []
     assert overlapping([ax.yaxis.label for ax in axes[:, 0]]) == []
     assert axes[-1, 0].get_xlabel().replace("\n", " ").startswith("first measurement with a name far")
+
+
+def test_panels_of_many_clusters_and_long_names_stand_close_in_a_given_figure(rng: np.random.Generator) -> None:
+    labels = np.arange(60) % 12
+    names = [f"a name of a feature that is far too long, {k}" for k in range(6)]
+    figure = plt.figure(figsize=(12, 11), layout="constrained")
+    rows = rng.normal(size=(60, 6))
+    axes = plot_pairs(rows, CredalPartition.from_labels(labels), feature_names=names, figure=figure)
+    assert overlapping([ax.xaxis.label for ax in axes[-1]]) == []
+    assert overlapping([ax.yaxis.label for ax in axes[:, 0]]) == []
+    bottoms = [ax.get_position().y0 for ax in axes[:, 0]]
+    np.testing.assert_allclose(np.diff(bottoms), np.diff(bottoms).mean(), rtol=0.02)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts] == [f"{{{k}}}  5" for k in range(1, 13)]
+    assert legend.get_window_extent().x0 > max(ax.get_window_extent().x1 for ax in axes[:, -1])
 
 
 def test_calibration_of_certain_and_right_clusters_is_perfect() -> None:

@@ -14,7 +14,7 @@ from egmm.plotting.style import cluster_colours, feature_labels, pyplot
 MOST_FEATURES = 6
 """Features drawn unless others are asked for: 36 panels fill a page."""
 
-NAME_WIDTH = 20
+LETTERS_PER_INCH = 9.5
 """Letters of a name in one line: as many as a panel is wide."""
 
 
@@ -62,13 +62,14 @@ def plot_pairs(
     rows = check_finite_matrix("X", X, (None, None))
     check_same_length("X", rows, "partition", check_partition("partition", partition))
     n_features = rows.shape[1]
-    names = feature_labels(n_features, feature_names, NAME_WIDTH)
     shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)
     shown = [check_integer("features", at, 0, n_features - 1) for at in shown]
     if not shown:
         raise ValueError("features must name one feature or more, got none.")
     side = 2.1 * len(shown) + 0.8
     figure = pyplot().figure(figsize=(side + 1.0, side), layout="constrained") if figure is None else figure
+    panel = (min(figure.bbox.width / figure.dpi - 1.0, figure.bbox.height / figure.dpi) - 0.8) / len(shown)
+    names = feature_labels(n_features, feature_names, max(4, int(LETTERS_PER_INCH * panel)))
     axes = figure.subplots(len(shown), len(shown), squeeze=False, sharex="col")
     style = {"means": means, "covariances": covariances, "feature_names": feature_names}
     last = len(shown) - 1
@@ -83,7 +84,18 @@ def plot_pairs(
             # The first panel is a histogram: the scale of its row stands beside the second.
             is_scaled = j == (1 if i == 0 else 0)
             axes[i, j].tick_params(labelsize="x-small", labelbottom=i == last, labelleft=is_scaled)
+    if len(shown) > 1:
+        _move_legend(figure, axes[0, last])
     return axes
+
+
+def _move_legend(figure: Any, ax: Any) -> None:
+    """Make the legend of a panel the figure's: beside the panel it would push the rows of panels apart."""
+    legend = ax.get_legend()
+    entries = {"handles": legend.legend_handles, "labels": [text.get_text() for text in legend.get_texts()]}
+    look = {"frameon": False, "fontsize": "small", "title_fontsize": "small", "scatterpoints": 1}
+    figure.legend(**entries, **look, title=legend.get_title().get_text(), loc="outside right upper")
+    legend.remove()
 
 
 def _draw_histograms(ax: Any, values: Any, partition: CredalPartition) -> None:
