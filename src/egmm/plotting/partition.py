@@ -229,7 +229,8 @@ def _scatter_members(ax: Any, points: FloatArray, members: BoolArray) -> None:
     colours = shares @ cluster_colours(members.shape[1], ax)
     many = {"linewidths": 0, "rasterized": len(points) > 5000}
     outside = counts == 0
-    ax.scatter(*points[outside].T, s=area * 0.5, c=NEUTRAL, alpha=0.33, zorder=1.2, **many)
+    faint = (2.0 * ground(ax) + int(NEUTRAL[1:3], 16) / 255.0) / 3.0
+    ax.scatter(*points[outside].T, s=area * 0.5, color=[faint], zorder=1.2, **many)
     for several, marker, zorder in ((False, "o", 2.0), (True, "^", 2.2)):
         at = ~outside & ((counts > 1) == several)
         ax.scatter(*points[at].T, s=area * (1.3 if several else 1), c=colours[at], marker=marker, zorder=zorder, **many)
