@@ -179,6 +179,30 @@ def test_thick_slices_count_less() -> None:
     assert len(largest) == 13
 
 
+@pytest.mark.parametrize("n_slices", [1, 5])
+def test_a_slice_is_the_same_as_image_and_in_a_volume(n_slices: int) -> None:
+    brain = make_brain_phantom((80, 70), noise=9)
+    alone = segment(brain.t1, brain.mask, 2, spatial=True)
+    stack = np.zeros((*brain.t1.shape, n_slices), dtype=np.float32)
+    inside = np.zeros(stack.shape, dtype=bool)
+    at = n_slices // 2
+    stack[..., at], inside[..., at] = brain.t1, brain.mask
+    # However thin the slice is, no neighbour lies across it.
+    in_volume = segment(Image(stack, "T1", np.diag([1.0, 1.0, 0.1, 1.0])), inside, 2, spatial=True)
+    np.testing.assert_allclose(in_volume.masses()[..., at, :], alone.masses(), atol=1e-5)
+    np.testing.assert_array_equal(in_volume.labels()[..., at], alone.labels())
+
+
+@pytest.mark.parametrize("n_slices", [1, 2])
+def test_the_noise_of_few_slices_is_measured(rng, n_slices: int) -> None:
+    shape = (200, 200, n_slices)
+    mask = np.zeros((200, 200, 9), dtype=bool)
+    mask[..., 4 : 4 + n_slices] = True
+    assert noise_level(rng.normal(0, 5, shape), np.ones(shape, dtype=bool)) == pytest.approx(5, rel=0.05)
+    assert noise_level(rng.normal(0, 5, mask.shape), mask) == pytest.approx(5, rel=0.05)
+    assert noise_level(rng.normal(0, 5, (2, 2, 2)), np.ones((2, 2, 2), dtype=bool)) == 0
+
+
 @pytest.mark.parametrize("noise", [1, 3, 9])
 @pytest.mark.parametrize("shape", [(217, 181), (46, 54, 46), (60, 72, 60)])
 def test_the_noise_is_measured(shape: tuple[int, ...], noise: float) -> None:

@@ -68,12 +68,22 @@ def largest_level(image: NDArray[Any], mask: BoolArray) -> float:
     return max(abs(float(inside.min())), abs(float(inside.max())))
 
 
+def bounding_box(mask: BoolArray) -> tuple[slice, ...]:
+    """Smallest box of the grid that holds a mask which is not empty."""
+    box = []
+    for axis in range(mask.ndim):
+        hit = np.flatnonzero(mask.any(axis=tuple(a for a in range(mask.ndim) if a != axis)))
+        box.append(slice(int(hit[0]), int(hit[-1]) + 1))
+    return tuple(box)
+
+
 def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     r"""Standard deviation of the noise: the commonest standard deviation of small patches.
 
     Patches within one tissue show the noise alone, patches on edges more, so the mode of
     :math:`s_i = \bigl(\tfrac{1}{n-1} \sum_o (x_{i+o} - \bar x_i)^2\bigr)^{1/2}` over patches of :math:`n = 3^d` voxels
-    tells it; the mode of such an estimate is :math:`\sigma \sqrt{(n-2)/(n-1)}`, which is put right.
+    tells it; the mode of such an estimate is :math:`\sigma \sqrt{(n-2)/(n-1)}`, which is put right. Patches are one
+    voxel thick along axes of which the mask has fewer than three, as in a single slice.
 
     Parameters
     ----------
@@ -95,17 +105,22 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     >>> round(noise_level(steps, np.ones(steps.shape, dtype=bool)))
     2
     """
-    size = 3**image.ndim
-    whole = uniform_filter(mask.astype(np.float32), 3, mode="constant") > 1 - 0.5 / size
-    if not whole.any():
+    if not mask.any():
+        return 0.0
+    box = bounding_box(mask)
+    image, mask = image[box], mask[box]
+    widths = [3 if side >= 3 else 1 for side in mask.shape]
+    size = math.prod(widths)
+    whole = uniform_filter(mask.astype(np.float32), widths, mode="constant") > 1 - 0.5 / size
+    if size == 1 or not whole.any():
         return 0.0
     # Scaled by a power of two, which rounds nothing: single precision has no squares of huge or tiny numbers.
     exponent = max(math.frexp(largest_level(image, mask))[1], -1000)  # Its power must be a number too.
     values = np.multiply(np.where(mask, image, 0), 2.0**-exponent, dtype=np.float64).astype(np.float32)
     # About their middle: squares of large numbers would swamp the variance.
     values -= np.float32(np.mean(values[mask], dtype=np.float64))
-    mean = uniform_filter(values, 3, mode="constant")[whole]
-    variance = uniform_filter(values * values, 3, mode="constant")[whole] - mean * mean
+    mean = uniform_filter(values, widths, mode="constant")[whole]
+    variance = uniform_filter(values * values, widths, mode="constant")[whole] - mean * mean
     spread = np.sqrt(np.maximum(variance, 0) * (size / (size - 1)))
     darkest, span = float(values[mask].min()), float(np.ptp(values[mask]))
     is_constant = spread <= 1e-4 * span

@@ -221,7 +221,7 @@ class SegmentedImage:
         clusters = range(self.n_clusters) if cluster is None else [cluster]
         parts = [tuple(cut(part) for part in self._rough(k)) for k in clusters]
         titles = [f"{self.names[k]}" for k in clusters]
-        across = voxel_sides(self.affine, self.mask.ndim)
+        across = voxel_sides(self.affine, self.mask.shape)
         rows, columns = across if self.mask.ndim == 2 else np.delete(across, axis)
         return plot_approximations(
             parts[0][0],

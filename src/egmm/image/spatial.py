@@ -14,14 +14,14 @@ from egmm._checks import BoolArray, FloatArray, check_choice, check_integer, che
 from egmm._progress import Progress
 from egmm.belief import FocalSets, commonality, conflict, superset_differences
 from egmm.belief.masses import Masses
-from egmm.image.features import largest_level, noise_level
+from egmm.image.features import bounding_box, largest_level, noise_level
 from egmm.image.io import Image
 
 Grid: TypeAlias = NDArray[np.float32]
 
 RULES = ("geometric", "dempster")
 REACH = {2: 6, 3: 1}
-"""How far neighbours reach by default, by the number of axes."""
+"""How far neighbours reach by default, by the number of axes more than one voxel long."""
 
 MASS_FLOOR = 1e-30
 """Masses below this count as this in a product: one voxel alone may not exclude a set for all its neighbours."""
@@ -50,9 +50,9 @@ class Neighbourhood:
     Parameters
     ----------
     reach : int or None, default=None
-        Neighbours up to this many voxels away along each axis; None means 6 in images and 1 in volumes. A border voxel
-        is like few others, and the farther one looks the more of them there are; volumes have more to begin with, and
-        their number grows with the third power.
+        Neighbours up to this many voxels away along each axis; None means 6 in images, also in a volume of one slice,
+        and 1 in volumes. A border voxel is like few others, and the farther one looks the more of them there are;
+        volumes have more to begin with, and their number grows with the third power.
     contrast : float, default=1.0
         h: larger values let neighbours count across weaker edges.
     decay : float, default=0.5
@@ -94,7 +94,7 @@ def neighbourhood_of(spatial: Any) -> Neighbourhood:
 def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Iterator[Bond]:
     """Yield every offset once, with the weights of the pairs of voxels it joins (zero outside the mask)."""
     channels = [_scaled(image, mask) for image in images]
-    sides = voxel_sides(images[0].affine, mask.ndim)
+    sides = voxel_sides(images[0].affine, mask.shape)
     for offset in itertools.product(*(range(-reach, reach + 1) for reach in _reaches(how, mask.shape))):
         if offset <= (0,) * mask.ndim:
             continue
@@ -116,7 +116,8 @@ def n_bonds(shape: tuple[int, ...], how: Neighbourhood) -> int:
 
 def _reaches(how: Neighbourhood, shape: tuple[int, ...]) -> list[int]:
     """How far neighbours reach along each axis: never beyond the grid."""
-    return [min(how.reach or REACH[len(shape)], side - 1) for side in shape]
+    farthest = how.reach or REACH[max(2, sum(side > 1 for side in shape))]
+    return [min(farthest, side - 1) for side in shape]
 
 
 def pool_images(
@@ -155,7 +156,7 @@ def pool_images(
     (True, True)
     """
     how = how or Neighbourhood()
-    box = _bounding_box(mask)
+    box = bounding_box(mask)
     inside = mask[box]
     cropped = [Image(image.data[box], image.name, image.affine) for image in images]
     for image in cropped:
@@ -203,7 +204,7 @@ def combine_neighbours(
     check_choice("rule", rule, RULES)
     check_real("independence", independence, 0.0, 1.0)
     mass, focal = masses
-    box = _bounding_box(mask)
+    box = bounding_box(mask)
     inside = mask[box]
     cropped = [Image(image.data[box], image.name, image.affine) for image in images]
     with Progress("neighbours", n_bonds(inside.shape, how), enabled=bool(verbose)) as progress:
@@ -302,17 +303,10 @@ def _views(offset: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[slice
     return here, there
 
 
-def voxel_sides(affine: FloatArray | None, n_axes: int) -> FloatArray:
-    """Lengths of a voxel's sides, the shortest being 1."""
+def voxel_sides(affine: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
+    """Lengths of a voxel's sides, the shortest along axes of more than one voxel being 1."""
     if affine is None:
-        return np.ones(n_axes)
-    sides = np.sqrt((affine[:3, :n_axes] ** 2).sum(axis=0))
-    return np.asarray(sides / sides.min()) if sides.min() > 0 else np.ones(n_axes)
-
-
-def _bounding_box(mask: BoolArray) -> tuple[slice, ...]:
-    box = []
-    for axis in range(mask.ndim):
-        hit = np.flatnonzero(mask.any(axis=tuple(a for a in range(mask.ndim) if a != axis)))
-        box.append(slice(int(hit[0]), int(hit[-1]) + 1))
-    return tuple(box)
+        return np.ones(len(shape))
+    sides = np.sqrt((affine[:3, : len(shape)] ** 2).sum(axis=0))
+    shortest = sides.min(where=np.array(shape) > 1, initial=sides.max())
+    return np.asarray(sides / shortest) if sides.min() > 0 else np.ones(len(shape))
