@@ -100,6 +100,26 @@ def test_nifti_comes_back_with_affine_and_header(tmp_path: Path, volume: np.ndar
     np.testing.assert_array_equal(np.asarray(written.dataobj), np.where(volume > 110, 2, 1))
 
 
+def test_display_range_and_meaning_of_the_grey_levels_are_not_those_of_the_maps(tmp_path: Path, volume) -> None:
+    source = nib.Nifti1Image(volume, AFFINE)
+    source.header["cal_min"], source.header["cal_max"] = 40, 4000  # viewers would show labels 1 and 2 as black
+    source.header.set_intent("z score")
+    segmented = segment(source, n_clusters=2)
+    for what in ("labels", "mass"):
+        segmented.to_nifti(tmp_path / "map.nii", what)
+        header = nib.load(tmp_path / "map.nii").header
+        assert (header["cal_min"], header["cal_max"], header.get_intent()[0]) == (0, 0, "none")
+    assert source.header["cal_max"] == 4000
+
+
+def test_scaled_whole_numbers_of_32_bits_keep_their_digits(tmp_path: Path) -> None:
+    levels = 2**30 + np.arange(8, dtype=np.int32).reshape(2, 2, 2)  # single precision has steps of 64 there
+    image = nib.Nifti1Image(levels, np.eye(4))
+    image.header.set_slope_inter(0.5, 0)
+    nib.save(image, tmp_path / "scaled.nii")
+    np.testing.assert_array_equal(read_image(tmp_path / "scaled.nii").data, levels / 2)
+
+
 def test_scaled_nifti_is_read_in_its_units(tmp_path: Path) -> None:
     image = nib.Nifti1Image(np.arange(8, dtype=np.int16).reshape(2, 2, 2), np.eye(4))
     image.header.set_slope_inter(0.5, 10)
@@ -257,6 +277,34 @@ def test_damaged_and_unknown_files_are_named(tmp_path: Path, volume: np.ndarray)
         read_image(tmp_path / "uneven.tif")
     with pytest.raises(FileNotFoundError, match=r"gone.png does not exist"):
         read_image(tmp_path / "gone.png")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"),
+    [
+        (70, b"\x04\x6f"),  # no such type of numbers
+        (42, b"\xff\xff"),  # -1 voxels
+        (40, b"\x09\x00"),  # nine dimensions
+        (108, b"\x00\x00\xc0\xff"),  # the numbers begin nowhere
+    ],
+)
+def test_headers_that_make_no_sense_are_damage(tmp_path: Path, volume: np.ndarray, offset: int, value: bytes) -> None:
+    content = bytearray(save_nifti(tmp_path / "t1.nii", volume).read_bytes())
+    content[offset : offset + len(value)] = value
+    (tmp_path / "t1.nii").write_bytes(content)
+    with pytest.raises(ValueError, match=r"t1.nii cannot be read as a volume, it may be damaged"):
+        read_image(tmp_path / "t1.nii")
+
+
+def test_pictures_with_more_pixels_than_pillow_reads_are_named(
+    tmp_path: Path, two_areas: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Pillow.fromarray(two_areas).save(tmp_path / "scan.png")
+    monkeypatch.setattr(Pillow, "MAX_IMAGE_PIXELS", two_areas.size // 2 + 1)  # Pillow itself would warn
+    np.testing.assert_array_equal(read_image(tmp_path / "scan.png").data, two_areas)
+    monkeypatch.setattr(Pillow, "MAX_IMAGE_PIXELS", two_areas.size // 2 - 1)
+    with pytest.raises(ValueError, match=r"scan.png has more pixels than Pillow reads.*pass the array"):
+        read_image(tmp_path / "scan.png")
 
 
 def test_a_written_image_is_not_left_half(tmp_path: Path) -> None:

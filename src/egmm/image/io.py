@@ -2,7 +2,6 @@
 
 import gzip
 import warnings
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -140,9 +139,11 @@ def write_volume(path: str | PathLike[str], data: NDArray[Any], affine: FloatArr
     stored = stored.astype(np.float32) if stored.dtype == np.float64 else stored
     kept = header if isinstance(header, nibabel.Nifti1Header) else None
     volume = nibabel.Nifti1Image(stored, np.eye(4) if affine is None else affine, kept)
-    # The source's data type and scaling belong to its grey levels, not to this map.
+    # The source's data type, scaling, display range and meaning belong to its grey levels, not to this map.
     volume.set_data_dtype(stored.dtype)
     volume.header.set_slope_inter(1, 0)
+    volume.header["cal_min"] = volume.header["cal_max"] = 0
+    volume.header.set_intent("none")
     content = volume.to_bytes()
     with replacing(target) as stream:
         stream.write(gzip.compress(content, compresslevel=6) if target.name.endswith(".gz") else content)
@@ -194,17 +195,18 @@ def _read_file(path: Path) -> Image:
 
 def _read_volume(path: Path) -> Image:
     nibabel = import_optional("nibabel", "NIfTI, MGH and MINC files", "image")
-    broken = (nibabel.filebasedimages.ImageFileError, OSError, EOFError, ValueError, zlib.error, KeyError, TypeError)
     try:
         return _from_nibabel(nibabel.load(path), path.name)
-    except broken as error:
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:  # Headers that make no sense raise errors of many kinds.
         raise ValueError(f"{path.name} cannot be read as a volume, it may be damaged: {error}") from error
 
 
 def _from_nibabel(volume: Any, name: str) -> Image:
     data = np.asanyarray(volume.dataobj)
-    if data.dtype == np.float64 and volume.get_data_dtype() != np.float64:
-        # Scaled integers come as doubles; single precision holds them and halves the memory.
+    if data.dtype == np.float64 and volume.get_data_dtype().itemsize <= 2:
+        # Scaled 8- and 16-bit integers come as doubles; single precision holds them and halves the memory.
         data = data.astype(np.float32)
     while data.ndim > 3 and data.shape[-1] == 1:
         data = data[..., 0]
@@ -215,26 +217,35 @@ def _from_nibabel(volume: Any, name: str) -> Image:
 def _read_picture(path: Path) -> NDArray[Any]:
     pillow = import_optional("PIL.Image", "Picture files", "image")
     try:
-        with warnings.catch_warnings(), pillow.open(path) as picture:
-            warnings.simplefilter("error", pillow.DecompressionBombWarning)
-            pages = getattr(picture, "n_frames", 1)
-            if pages == 1:
-                return _from_pillow(picture, path.name)
-            stack = []
-            for page in range(pages):
-                picture.seek(page)
-                stack.append(_from_pillow(picture, path.name))
-            if len({page.shape for page in stack}) > 1:
-                shapes = ", ".join(str(shape) for shape in sorted({page.shape for page in stack}))
-                raise ValueError(f"{path.name} has {pages} pages of different shapes ({shapes}): they make no volume.")
-            return np.stack(stack, axis=-1)
-    except (OSError, SyntaxError, EOFError, pillow.DecompressionBombWarning) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # Large scans are what they say.
+            with pillow.open(path) as picture:
+                stack = []
+                for page in range(getattr(picture, "n_frames", 1)):
+                    picture.seek(page)
+                    stack.append(_from_pillow(picture, path.name))
+    except (_ColourError, MemoryError):
+        raise
+    except pillow.DecompressionBombError as error:
+        raise ValueError(
+            f"{path.name} has more pixels than Pillow reads, or is damaged; if it is sound, read it with another "
+            f"library and pass the array: {error}"
+        ) from error
+    except Exception as error:  # Damaged files raise errors of many kinds.
         raise ValueError(f"{path.name} cannot be read as a picture, it may be damaged: {error}") from error
+    if len({page.shape for page in stack}) > 1:
+        shapes = ", ".join(str(shape) for shape in sorted({page.shape for page in stack}))
+        raise ValueError(f"{path.name} has {len(stack)} pages of different shapes ({shapes}): they make no volume.")
+    return stack[0] if len(stack) == 1 else np.stack(stack, axis=-1)
+
+
+class _ColourError(ValueError):
+    """A picture that is sound, but not grey."""
 
 
 def _from_pillow(picture: Any, name: str) -> NDArray[Any]:
     if len(picture.getbands()) > 1 or picture.mode == "P":
-        raise ValueError(
+        raise _ColourError(
             f"{name} is a colour picture (mode {picture.mode}), but grey levels are needed: convert it first, for "
             f"example with PIL.Image.open(...).convert('L'), or pass its channels as a list of images."
         )
