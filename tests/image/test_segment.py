@@ -68,6 +68,18 @@ def test_real_grey_levels_are_rounded_far_below_the_noise(brain: BrainPhantom) -
     np.testing.assert_allclose(result.model.means_, fine.means_, atol=0.1)
 
 
+def test_scans_of_16_bits_are_rounded_far_below_the_noise_too() -> None:
+    brain = make_brain_phantom((60, 54, 40))
+    scans = {name: np.rint(16 * image).astype(np.int16) for name, image in (("T1", brain.t1), ("T2", brain.t2))}
+    result = segment(scans, brain.mask, 3)
+    # The same images in real numbers have about as many kinds of voxels; unrounded, nearly every voxel is its own.
+    real = segment({"T1": brain.t1, "T2": brain.t2}, brain.mask, 3)
+    assert len(result.kinds) < 2 * len(real.kinds) < result.n_voxels / 2
+    rows = np.stack([scan[brain.mask] for scan in scans.values()], axis=1).astype(np.float64)
+    fine = EGMM(3, init=result.model.init).fit(rows)
+    np.testing.assert_allclose(result.model.means_, fine.means_, atol=0.1 * 16)
+
+
 @pytest.mark.parametrize(("unit", "spatial"), [(1e30, None), (1e30, True), (1e140, None), (1e-40, None)])
 def test_units_of_grey_levels_do_not_matter(unit: float, spatial: bool | None) -> None:
     brain = make_brain_phantom((64, 54))

@@ -12,8 +12,11 @@ from egmm._checks import LARGEST, BoolArray, FloatArray, IntArray, are_usable, w
 from egmm.image.io import Image
 
 LEVELS_PER_NOISE = 8
-"""Grey levels that a standard deviation of noise is divided into where real numbers are rounded: the rounding then adds
-a thousandth to the variance."""
+"""Grey levels that a standard deviation of noise is divided into where numbers are rounded: the rounding then adds a
+thousandth to the variance."""
+
+FEW_LEVELS = 1 << 8
+"""Whole numbers of a smaller range are not rounded: there are few of them."""
 
 NOISE_BINS = 100
 MAX_LEVELS = 1 << 16
@@ -137,7 +140,7 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> Distinct:
-    """Merge equal voxels; real numbers are rounded to a fraction of the noise first."""
+    """Merge equal voxels; real numbers and whole ones of many levels are rounded to a fraction of the noise first."""
     rounded = [_levels(column, noise) for column, noise in zip(columns, noises, strict=True)]
     inverse, n_distinct = merge_equal(rounded[0].levels)
     for column in rounded[1:]:
@@ -159,7 +162,9 @@ class _Levels(NamedTuple):
 def _levels(column: NDArray[Any], noise: float) -> _Levels:
     low, high = float(column.min()), float(column.max())
     is_whole = column.dtype.kind in "iu" and high - low < MAX_LEVELS and max(-low, high) < MAX_WHOLE
-    step = 1.0 if is_whole else max(noise / LEVELS_PER_NOISE, (high - low) / (MAX_LEVELS - 1))
+    step = max(noise / LEVELS_PER_NOISE, (high - low) / (MAX_LEVELS - 1))
+    if is_whole:
+        step = 1.0 if high - low < FEW_LEVELS else max(math.floor(step), 1.0)
     levels = np.rint((column.astype(np.float64) - low) / step)
     return _Levels(np.asarray(levels, dtype=np.int64), low, step)
 

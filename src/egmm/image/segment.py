@@ -46,9 +46,9 @@ def segment(
 ) -> SegmentedImage:
     r"""Segment an image or a volume, of one modality or several as joint features, into evidential clusters.
 
-    Voxels outside the mask are 0 in every map and never clustered. Equal voxels are merged before the fit, and real
-    grey levels rounded to an eighth of the noise, so that the time does not grow with the number of voxels. Clusters
-    are numbered from dark to bright in the first modality.
+    Voxels outside the mask are 0 in every map and never clustered. Equal voxels are merged before the fit, and grey
+    levels, but those of 8 bits, rounded to an eighth of the noise, so that the time does not grow with the number of
+    voxels. Clusters are numbered from dark to bright in the first modality.
 
     Parameters
     ----------
