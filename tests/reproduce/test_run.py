@@ -11,6 +11,8 @@ import pytest
 
 from egmm.reproduce import ITEMS, Plan, Reproduction, printed, reproduce
 from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, PAPER_MODE
+from egmm.reproduce.cells import Store
+from egmm.reproduce.experiments import Cell
 from egmm.reproduce.tables import EVIDENTIAL, TABLES, cells_of
 from reproduce.conftest import TINY
 
@@ -194,10 +196,14 @@ def test_fresh_computes_again(tmp_path: Path) -> None:
     first = reproduce(tmp_path, plan=plan, only=only)
     assert first.n_computed == first.n_cells == 6
     assert reproduce(tmp_path, plan=plan, only=only).n_computed == 0
+    # Cells of other tables, perhaps hours of work, are not asked for.
+    Store(tmp_path / "cells.jsonl").add("of another table", Cell("cpu", "Magic", "BPEC", 0), {"seconds": 791.6})
     told: list[int] = []
     again = reproduce(tmp_path, plan=plan, only=only, fresh=True, done=lambda done, *_: told.append(done))
     assert again.n_computed == 6
     assert told == [1, 2, 3, 4, 5, 6]
+    assert Store(tmp_path / "cells.jsonl")["of another table"] == {"seconds": 791.6}
+    assert len((tmp_path / "cells.jsonl").read_text().splitlines()) == 7
 
 
 def test_an_unknown_item_is_told(tmp_path: Path) -> None:

@@ -46,11 +46,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._found: dict[str, Numbers] = {}
-        lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        whole = [line for line in lines if self._read(line)]
-        if len(whole) < len(lines):
-            with replacing(path) as stream:
-                stream.write("".join(f"{line}\n" for line in whole).encode())
+        self._keep(self._read)
 
     def _read(self, line: str) -> bool:
         try:
@@ -59,6 +55,19 @@ class Store:
         except (ValueError, KeyError, TypeError):
             return False
         return True
+
+    def _keep(self, wanted: Callable[[str], bool]) -> None:
+        """Leave out the lines that are not wanted."""
+        lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
+        kept = [line for line in lines if wanted(line)]
+        if len(kept) < len(lines):
+            with replacing(self._path) as stream:
+                stream.write("".join(f"{line}\n" for line in kept).encode())
+
+    def forget(self, keys: set[str]) -> None:
+        """Leave out some cells, so that they are computed again."""
+        self._keep(lambda line: json.loads(line)["key"] not in keys)
+        self._found = {key: numbers for key, numbers in self._found.items() if key not in keys}
 
     def __contains__(self, key: str) -> bool:
         return key in self._found

@@ -18,7 +18,7 @@ from egmm import __version__
 from egmm._checks import import_optional
 from egmm._files import replacing
 from egmm.reproduce.algorithms import ALGORITHMS
-from egmm.reproduce.cells import Results, Store, run_cells
+from egmm.reproduce.cells import Results, Store, key_of, run_cells
 from egmm.reproduce.claims import glance_sheet
 from egmm.reproduce.experiments import Cell, real
 from egmm.reproduce.figures import FIGURES
@@ -112,7 +112,7 @@ def reproduce(
     n_jobs : int, default=1
         Processes. Times are measured with nothing beside them.
     fresh : bool, default=False
-        Whether to compute cells anew that are there.
+        Whether to compute cells anew that are there; those of other tables are kept.
     done : callable, default=None
         Told after each cell: how many are done, of how many, and which.
 
@@ -145,9 +145,10 @@ def reproduce(
         if any(cell.dataset == name for cell in cells):
             real(name, plan.data)
     place.mkdir(parents=True, exist_ok=True)
+    store = Store(place / CELLS)
     if fresh:
-        (place / CELLS).unlink(missing_ok=True)
-    results = run_cells(cells, plan, Store(place / CELLS), n_jobs, tell)
+        store.forget({key_of(cell, plan) for cell in cells})
+    results = run_cells(cells, plan, store, n_jobs, tell)
     sheets = {name: TABLES[name].make(results, plan) for kind, name in wanted if kind == "table"}
     for sheet in sheets.values():
         explain(sheet)
