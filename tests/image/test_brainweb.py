@@ -21,11 +21,11 @@ def levels() -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", ["<u2", ">u2"])
-@pytest.mark.parametrize("packed", [True, False])
-def test_raw_shorts_of_either_byte_order(tmp_path: Path, levels: np.ndarray, order: str, packed: bool) -> None:
+@pytest.mark.parametrize("name", ["t1.raws", "t1.raws.gz", "T1.RAWS.GZ"])
+def test_raw_shorts_of_either_byte_order(tmp_path: Path, levels: np.ndarray, order: str, name: str) -> None:
     content = levels.T.astype(order).tobytes()  # x fastest, z slowest
-    path = tmp_path / ("t1.raws.gz" if packed else "t1.raws")
-    path.write_bytes(gzip.compress(content) if packed else content)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
     image = load_brainweb(path, shape=SIDES, voxel_size=(1, 1, 3))
     np.testing.assert_array_equal(image.data, levels)
     np.testing.assert_array_equal(np.diag(image.affine), [1, 1, 3, 1])

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
-from egmm import EGMM
+from egmm import ECM, EGMM
 from egmm.belief import FocalSets
 from egmm.image import BrainPhantom, Neighbourhood, make_brain_phantom, segment
 from egmm.image.features import DENSE_CODES, merge_equal
@@ -204,6 +205,9 @@ def test_maps_agree_with_the_partition(brain: BrainPhantom) -> None:
         ({"n_clusters": 2, "spatial": "yes"}, TypeError, "spatial must be True, False, None or a Neighbourhood"),
         ({"n_clusters": 2, "names": ["CSF"]}, ValueError, "names must name 2 clusters, got 1"),
         ({"n_clusters": 2, "estimator": EGMM()}, ValueError, "estimator brings its own parameters.* n_clusters"),
+        ({"estimator": ECM(2), "focal_sets": "full", "covariance": "VVV", "tol": 1}, ValueError, "focal_sets, c.*tol"),
+        ({"estimator": KMeans(2)}, TypeError, r"estimator must be a clusterer .* such as ECM\(3\), got KMeans"),
+        ({"estimator": ECM}, TypeError, r"estimator must be a clusterer .*, got <class"),
         ({"n_clusters": 2, "covariance": "round"}, ValueError, "covariance must be one of"),
         ({"n_clusters": 2, "speed": 1}, TypeError, "speed"),
     ],

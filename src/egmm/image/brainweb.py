@@ -69,7 +69,7 @@ def load_brainweb(
 
 def _read_bytes(file: Path) -> bytes:
     check_file(file)
-    if not file.name.endswith(".gz"):
+    if not file.name.lower().endswith(".gz"):
         return file.read_bytes()
     try:
         with gzip.open(file) as stream:

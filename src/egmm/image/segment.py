@@ -69,7 +69,8 @@ def segment(
         Whether neighbours give evidence: True pools with the default `Neighbourhood` before the fit; see
         :func:`egmm.image.pool_images`.
     estimator : estimator, default=None
-        A clusterer with `fit` and `partition`, such as ``ECM(3)``, in place of `EGMM`. Not with `n_clusters`.
+        A clusterer with `fit` and `partition`, such as ``ECM(3)``, in place of `EGMM`. Not with `n_clusters` and other
+        parameters of `EGMM`.
     names : sequence of str, default=None
         Names of the clusters, dark to bright.
     random_state : int, RandomState instance or None, default=0
@@ -91,6 +92,13 @@ def segment(
     >>> result.labels().shape, int(result.labels().max())
     ((64, 54), 2)
     """
+    if estimator is not None:
+        is_given = {
+            "n_clusters": n_clusters is not None,
+            "focal_sets": not isinstance(focal_sets, str) or focal_sets != "auto",
+            "covariance": covariance != "EEE",
+        }
+        _check_estimator(estimator, [*(name for name in is_given if is_given[name]), *sorted(parameters)])
     read = tuple(read_images(images))
     inside = read_mask(mask, read[0])
     columns = columns_of(read, inside)
@@ -105,9 +113,6 @@ def segment(
         base = EGMM(covariance=covariance, random_state=_seed(random_state), **parameters)
         selection = _select(data, _counts(n_clusters), base, focal_sets, verbose)
         model = selection.best
-    elif n_clusters is not None or parameters:
-        given = ["n_clusters"] * (n_clusters is not None) + sorted(parameters)
-        raise ValueError(f"estimator brings its own parameters; do not give {', '.join(given)} as well.")
     else:
         model = _fit_estimator(clone(estimator), data)
     kinds = _by_brightness(model.partition(data.rows), model.means_)
@@ -120,6 +125,13 @@ def segment(
         model=model,
         selection=selection,
     )
+
+
+def _check_estimator(estimator: Any, given: list[str]) -> None:
+    if isinstance(estimator, type) or not hasattr(estimator, "partition"):
+        raise TypeError(f"estimator must be a clusterer with fit and partition, such as ECM(3), got {estimator!r}.")
+    if given:
+        raise ValueError(f"estimator brings its own parameters; do not give {', '.join(given)} as well.")
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:
