@@ -110,6 +110,7 @@ def test_the_number_of_clusters_is_chosen_by_ebic() -> None:
     table = {row["n_clusters"]: row["ebic"] for row in result.selection.table()}
     assert set(table) == {2, 3, 4, 5, 6}
     assert max(table, key=table.__getitem__) == 3
+    assert all(row["seconds"] > 0 for row in result.selection.table())
     assert segment(image, n_clusters=[2]).n_clusters == 2
 
 

@@ -1,5 +1,6 @@
 """Segmentation of images: voxels of a mask clustered by their grey levels, masses on the grid."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -154,14 +155,15 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
     candidates = []
     with Progress("segment", len(counts), enabled=bool(verbose)) as progress:
         for count in counts:
+            began = time.perf_counter()
             try:
                 model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
-                criteria = model.criteria(data.rows, data.counts)
-                candidates.append(Candidate(count, base.covariance, model, criteria))
+                found: dict[str, Any] = {"model": model, "criteria": model.criteria(data.rows, data.counts)}
             except ValueError as error:
                 if len(counts) == 1:
                     raise
-                candidates.append(Candidate(count, base.covariance, failure=str(error)))
+                found = {"failure": str(error)}
+            candidates.append(Candidate(count, base.covariance, seconds=time.perf_counter() - began, **found))
             progress.update(len(candidates), f"{count} clusters")
     return Selection(candidates, "ebic", higher_is_better=True)
 
