@@ -95,6 +95,15 @@ def test_one_modality_has_pairs_of_neighbours_only(brain: BrainPhantom) -> None:
     assert segment(brain.t1, brain.mask, 3, focal_sets="simple").focal_sets == FocalSets.simple(3)
 
 
+@pytest.mark.parametrize("init", [[[152.0], [46.0], [90.0], [111.0]], "random", "mixture"])
+def test_pairs_are_of_neighbours_from_any_start(init: object) -> None:
+    brain = make_brain_phantom(contrast="brainweb")
+    result = segment(brain.t1, brain.mask, 4, init=init)
+    assert result.focal_sets.labels == ("{1}", "{2}", "{1,2}", "{3}", "{2,3}", "{4}", "{3,4}")
+    means = np.sort(result.model.means_.ravel())
+    np.testing.assert_allclose(means[[0, 2, 3]], [46, 111, 152], atol=3)  # CSF, grey, white; one is on their borders
+
+
 def test_a_given_family_and_covariance_are_passed_on(brain: BrainPhantom) -> None:
     result = segment([brain.t1, brain.t2], brain.mask, 3, focal_sets="singletons", covariance="EEI", tol=1e-9)
     assert result.model.covariance == "EEI"

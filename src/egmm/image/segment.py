@@ -62,8 +62,8 @@ def segment(
         Number of clusters, or the numbers to choose among by EBIC; None means 2 to 6.
     focal_sets : str, FocalSets or list of sets, default='auto'
         As for `EGMM`. 'auto' is 'pairs' for several modalities; for one it is the singletons and the pairs of clusters
-        next to each other in grey level. The other pairs would lie on top of a cluster: in T1, halfway from CSF to
-        white matter is grey matter.
+        that are next to each other in grey level at the start. The other pairs would lie on top of a cluster: in T1,
+        halfway from CSF to white matter is grey matter.
     covariance : str, default='EEE'
         Covariance model of `EGMM`.
     spatial : bool, Neighbourhood or None, default=None
@@ -96,7 +96,7 @@ def segment(
     if estimator is not None:
         is_given = {
             "n_clusters": n_clusters is not None,
-            "focal_sets": not isinstance(focal_sets, str) or focal_sets != "auto",
+            "focal_sets": not _is_auto(focal_sets),
             "covariance": covariance != "EEE",
         }
         _check_estimator(estimator, [*(name for name in is_given if is_given[name]), *sorted(parameters)])
@@ -176,6 +176,8 @@ def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
         )
     model.set_params(focal_sets=_family(focal_sets, model.n_clusters, data.rows.shape[1]))
     if not isinstance(model.init, str) or model.init != "kmeans":
+        if _is_auto(focal_sets) and data.rows.shape[1] == 1:
+            model.set_params(init=_dark_to_bright(data, model))
         return model.fit(data.rows, sample_weight=data.counts)
     starts = _starting_means(data, model.n_clusters, model.random_state)
     fits = [clone(model).set_params(init=means).fit(data.rows, sample_weight=data.counts) for means in starts]
@@ -195,8 +197,20 @@ def _has_disguised_cluster(model: Any) -> bool:
     return bool((model.weights_[focal.is_meta] > HEAVIEST_PAIR * lightest[focal.is_meta]).any())
 
 
+def _dark_to_bright(data: Distinct, model: EGMM) -> FloatArray:
+    """Sort the means given as a start, or those of the classical mixture from any other; neighbours make the pairs."""
+    if np.ndim(model.init) == 2:
+        return np.sort(model.init, axis=0)
+    plain = clone(model).set_params(focal_sets="singletons").fit(data.rows, sample_weight=data.counts)
+    return np.sort(plain.means_, axis=0)
+
+
+def _is_auto(focal_sets: Any) -> bool:
+    return isinstance(focal_sets, str) and focal_sets == "auto"
+
+
 def _family(focal_sets: Any, n_clusters: int, n_modalities: int) -> Any:
-    if not isinstance(focal_sets, str) or focal_sets != "auto":
+    if not _is_auto(focal_sets):
         return focal_sets
     if n_modalities > 1:
         return "pairs"
