@@ -62,7 +62,7 @@ def test_formulas_in_names_of_clusters_stay_text(two_areas: np.ndarray) -> None:
     assert title.startswith(r"\$dark\$")
 
 
-@pytest.mark.parametrize("suffix", [".png", ".tif", ".bmp"])
+@pytest.mark.parametrize("suffix", [".png", ".tif", ".bmp", ".gif", ".pgm"])
 def test_pictures_are_read_as_they_were_written(tmp_path: Path, two_areas: np.ndarray, suffix: str) -> None:
     Pillow.fromarray(two_areas).save(tmp_path / f"t1{suffix}")
     image = read_image(tmp_path / f"t1{suffix}")
@@ -247,7 +247,9 @@ def test_colour_pictures_are_refused(tmp_path: Path) -> None:
     Pillow.new("RGB", (8, 8)).save(tmp_path / "colour.png")
     with pytest.raises(ValueError, match=r"colour.png is a colour picture \(mode RGB\), but grey levels are needed"):
         segment(tmp_path / "colour.png", n_clusters=2)
-    Pillow.new("P", (8, 8)).save(tmp_path / "palette.png")
+    palette = Pillow.new("P", (8, 8))
+    palette.putpalette([0, 0, 0, 255, 0, 0])
+    palette.save(tmp_path / "palette.png")
     with pytest.raises(ValueError, match=r"palette.png is a colour picture \(mode P\)"):
         read_image(tmp_path / "palette.png")
 

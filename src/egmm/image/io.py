@@ -244,6 +244,8 @@ class _ColourError(ValueError):
 
 
 def _from_pillow(picture: Any, name: str) -> NDArray[Any]:
+    if picture.mode == "P" and np.ptp(np.reshape(picture.getpalette(), (-1, 3)), axis=1).max(initial=0) == 0:
+        picture = picture.convert("L")  # GIF has palettes only, also of greys
     if len(picture.getbands()) > 1 or picture.mode == "P":
         raise _ColourError(
             f"{name} is a colour picture (mode {picture.mode}), but grey levels are needed: convert it first, for "
