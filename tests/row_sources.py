@@ -1,5 +1,6 @@
 """The same rows in every form that can be fitted, and what makes two fits the same."""
 
+import gzip
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +55,15 @@ def in_csv(X: np.ndarray, folder: Path) -> Path:
     return path
 
 
+def in_packed_csv(X: np.ndarray, folder: Path) -> Path:
+    """Packed in two parts, as some programs do."""
+    text = in_csv(X, folder).read_bytes()
+    (folder / "rows.csv").unlink()
+    path = folder / "rows.csv.gz"
+    path.write_bytes(gzip.compress(text[:1000]) + gzip.compress(text[1000:]))
+    return path
+
+
 def in_feather(X: np.ndarray, folder: Path) -> Path:
     path = folder / "rows.feather"
     pa.feather.write_feather(table(X), str(path), chunksize=3000)
@@ -84,6 +94,7 @@ FILES: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "parquet": in_parquet,
     "many parquet": in_many_parquet,
     "csv": in_csv,
+    "packed csv": in_packed_csv,
     "feather": in_feather,
     "npy": in_npy,
     "two npy": in_two_npy,

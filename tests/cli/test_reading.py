@@ -136,9 +136,18 @@ def test_files_that_are_not_what_their_name_says(call: Any, tmp_path: Path) -> N
     assert "pickle" not in said
     (tmp_path / "b.csv").write_bytes("a\n".encode("utf-16"))
     assert "b.csv must be text in UTF-8" in refused(call, "fit", "b.csv")
-    (tmp_path / "c.csv.gz").write_text("x,y\n1,2\n")
-    assert "cannot read c.csv.gz" in refused(call, "fit", "c.csv.gz")
-    assert "c.csv.gz cannot be read piece by piece" in refused(call, "fit", "c.csv.gz", "--stream", "--label", "y")
+
+
+@STREAMED
+def test_packed_files_that_are_damaged(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    path = tmp_path / "c.csv.gz"
+    path.write_text("x,y\n1,2\n")
+    assert "cannot read c.csv.gz: Not a gzipped file" in refused(call, "fit", "c.csv.gz", stream)
+    packed = gzip.compress(rows.read_bytes())
+    path.write_bytes(packed[:-100])
+    assert "cannot read c.csv.gz: Compressed file ended" in refused(call, "fit", "c.csv.gz", stream)
+    path.write_bytes(packed[:10] + b"\xff" + packed[11:])  # a block of no known type
+    assert "cannot read c.csv.gz: Error" in refused(call, "fit", "c.csv.gz", stream)
 
 
 @STREAMED
@@ -232,6 +241,19 @@ def test_the_damaged_one_of_several_files_is_named(call: Any, tmp_path: Path) ->
 def test_packed_files_may_have_endings_in_capitals(call: Any, rows: Path, tmp_path: Path) -> None:
     (tmp_path / "ROWS.CSV.GZ").write_bytes(gzip.compress(rows.read_bytes()))
     assert fitted(call, "ROWS.CSV.GZ", "-c", "2", "--label", "side")["n_rows"] == 40
+    assert "ROWS.CSV.GZ cannot be read piece by piece" in refused(call, "fit", "ROWS.CSV.GZ", "--stream", "--force")
+
+
+@STREAMED
+def test_packed_files_are_read_as_the_text_in_them(call: Any, rows: Path, tmp_path: Path, stream: str) -> None:
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(rows.read_bytes()))
+    options = ["-c", "2", "--label", "side", stream, "--out"]
+    found, expected = fitted(call, "packed.csv.gz", *options, "made"), fitted(call, rows, *options, "plain")
+    for name in ("n_rows", "columns", "log_likelihood", "metrics"):
+        assert found[name] == expected[name]
+    (tmp_path / "text.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n3,4\n5,many\n"))
+    said = refused(call, "fit", "text.csv.gz", "-c", "2", stream)
+    assert "column 'y' has 'many', no number, at row 2 (counted from 0) of text.csv.gz" in said
 
 
 def test_columns_of_one_name(call: Any, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from egmm.cli.options import Request, Source
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
-from egmm.rows.arrow import FORMATS, open_table
+from egmm.rows.arrow import FORMATS, format_of, open_table
 from egmm.rows.source import bad_entry, number, tree_sum
 from egmm.rows.threads import one_blas_thread
 
@@ -48,7 +48,7 @@ def open_rows(source: Source) -> Any:
             raise CommandError(f"{path} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
         return rows
     for file in files:
-        if file.suffix.lower() not in FORMATS:
+        if format_of(file) is None:
             raise CommandError(
                 f"{file} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
                 "alone. Write it as one of these, or use --no-stream."

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from egmm.rows.arrow import FORMATS, ArrowRows
+from egmm.rows.arrow import ArrowRows, format_of
 from egmm.rows.files import FileRows, NpyRows, is_hidden
 from egmm.rows.source import ReadError, RowSource
 
@@ -25,9 +25,10 @@ def scan(
     Parameters
     ----------
     paths : path, glob pattern, directory, or list of paths
-        CSV, TSV, Parquet, Feather or npy files of one format. Between the columns of text files there may be commas,
-        semicolons, tabs or single blanks. A directory is searched for them, subdirectories too, but for
-        names that begin with a dot or an underscore; files are read in the order of their names.
+        CSV, TSV, Parquet, Feather or npy files of one format; text may be packed by gzip (.csv.gz). Between the columns
+        of text files there may be commas, semicolons, tabs or single blanks. A directory is searched for them,
+        subdirectories too, but for names that begin with a dot or an underscore; files are read in the order of their
+        names.
     columns : sequence of str, default=None
         Columns to use as features: numbers, or true and false, which are 1 and 0; None means all (but `weight`). Names
         and types are checked at once.
@@ -55,10 +56,12 @@ def scan(
     suffixes = {file.suffix.lower() for file in files}
     if suffixes == {".npy"}:
         return NpyRows(files, columns, weight)
-    kinds = {FORMATS.get(suffix) for suffix in suffixes}
+    kinds = {format_of(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         listed = ", ".join(sorted(suffixes))
-        raise ValueError(f"paths must be files of one format (.csv, .parquet, .feather or .npy), got {listed}.")
+        raise ValueError(
+            f"paths must be files of one format (.csv, .csv.gz, .parquet, .feather or .npy), got {listed}."
+        )
     return ArrowRows(files, columns, weight, header)
 
 
@@ -140,7 +143,7 @@ def _below(directory: Path) -> list[Path]:
     return sorted(
         file
         for file in directory.rglob("*")
-        if file.suffix.lower() in {*FORMATS, ".npy"}
+        if (format_of(file) is not None or file.suffix.lower() == ".npy")
         and file.is_file()
         and not any(map(is_hidden, file.relative_to(directory).parts))
     )

@@ -1,6 +1,7 @@
 """Rows in CSV, Parquet and Feather files, through Arrow's dataset reader."""
 
 import csv
+import io
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,17 +15,19 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.rows.files import FileRows, place_in
 from egmm.rows.source import BLOCK_ROWS, ReadError
-from egmm.rows.text import TRUTHS, Layout, is_number, layout_of
+from egmm.rows.text import TRUTHS, UNPACKING, Layout, is_number, layout_of, open_text
 
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".parquet": "parquet",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
     ".pq": "parquet",
     ".feather": "feather",
     ".arrow": "feather",
 }
-"""Arrow's formats by suffix."""
+"""Arrow's formats by the end of a file's name."""
 
 BATCH_ROWS = 4 * BLOCK_ROWS
 BATCH_NUMBERS = 10 * BATCH_ROWS
@@ -38,6 +41,13 @@ BUFFER_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+def format_of(file: Path) -> str | None:
+    """Arrow's format of a file, by its name; None where there is none."""
+    if file.suffix == ".GZ":  # Arrow would not unpack it
+        return None
+    return next((kind for end, kind in FORMATS.items() if file.name.lower().endswith(end)), None)
+
+
 class Piece:
     """Some of the rows of a block: columns of features, weights."""
 
@@ -70,7 +80,7 @@ class ArrowRows(FileRows):
         pa = import_optional("pyarrow", "Files", "arrow")
         table = open_table(files, header)
         self._dataset, self._layout = table.dataset, table.layout
-        self._is_feather = FORMATS[files[0].suffix.lower()] == "feather"
+        self._is_feather = format_of(files[0]) == "feather"
         schema = self._dataset.schema
         names, self._columns = _choose(files[0], table, columns, weight)
         self._weight = None if weight is None else self._columns[-1]
@@ -260,8 +270,9 @@ class ArrowRows(FileRows):
             return None
         pa = import_optional("pyarrow", "Files", "arrow")
         unnamed = None if self._layout.header else self._dataset.schema.names
-        with file.open(newline="", encoding="utf-8-sig", errors="replace") as stream, suppress(csv.Error):
-            records = csv.DictReader(stream, unnamed, delimiter=self._layout.delimiter)
+        with open_text(file) as stream, suppress(csv.Error, *UNPACKING):
+            lines = io.TextIOWrapper(stream, newline="", encoding="utf-8-sig", errors="replace")
+            records = csv.DictReader(lines, unnamed, delimiter=self._layout.delimiter)
             records.fieldnames = self._layout.names(records.fieldnames or [])
             for row, record in enumerate(records):
                 for name, kind in kinds.items():
@@ -342,7 +353,7 @@ class Table(NamedTuple):
 
 def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
     """Open files; nothing but names and types is read. CSV files are laid out as the first of them."""
-    layout = layout_of(files[0], header) if FORMATS.get(files[0].suffix.lower()) == "csv" else None
+    layout = layout_of(files[0], header) if format_of(files[0]) == "csv" else None
     dataset = _open_dataset(files, layout)
     return Table(dataset, _names(dataset.schema, layout), layout)
 
@@ -382,7 +393,7 @@ def _open_dataset(files: Sequence[Path], layout: Layout | None, types: Mapping[s
     """Open files as one data set; of CSV files, columns with a type in `types` are read as that."""
     pa = import_optional("pyarrow", "Files", "arrow")
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")
-    kind: Any = FORMATS.get(files[0].suffix.lower())
+    kind: Any = format_of(files[0])
     if layout is not None:
         options = import_optional("pyarrow.csv", "Files", "arrow").ConvertOptions
         convert = options(column_types=types)

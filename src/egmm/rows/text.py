@@ -4,10 +4,11 @@ import codecs
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from egmm._checks import import_optional
 from egmm.rows.source import ReadError
@@ -20,6 +21,9 @@ MISSING = ("na", "n/a", "null", "none", "?", "-")
 
 TRUTHS = ("true", "True", "TRUE", "1", "false", "False", "FALSE", "0")
 """What Arrow takes for true and false."""
+
+UNPACKING = (OSError, EOFError, zlib.error)
+"""What reading a damaged packed file raises."""
 
 LOOK_BYTES = 1_000_000
 """Read of a file to see its first two lines."""
@@ -63,6 +67,11 @@ def layout_of(file: Path, header: bool | None = None) -> Layout:
     return Layout(delimiter, header is not False)
 
 
+def open_text(file: Path) -> IO[bytes]:
+    """Open a text file, packed by gzip if its name says so."""
+    return cast("IO[bytes]", gzip.open(file)) if file.suffix.lower() == ".gz" else file.open("rb")
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a number."""
     try:
@@ -74,9 +83,9 @@ def is_number(text: str) -> bool:
 
 def _first_lines(file: Path) -> list[str]:
     try:
-        with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
+        with open_text(file) as stream:
             start = stream.read(LOOK_BYTES)
-    except (OSError, EOFError) as error:
+    except UNPACKING as error:
         raise ReadError(f"cannot read {file}: {error}.") from error
     # Incremental, because the part may end within a letter.
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(start)
