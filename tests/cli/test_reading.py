@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -148,6 +149,51 @@ def test_packed_files_that_are_damaged(call: Any, rows: Path, tmp_path: Path, st
     assert "cannot read c.csv.gz: Compressed file ended" in refused(call, "fit", "c.csv.gz", stream)
     path.write_bytes(packed[:10] + b"\xff" + packed[11:])  # a block of no known type
     assert "cannot read c.csv.gz: Error" in refused(call, "fit", "c.csv.gz", stream)
+
+
+@STREAMED
+@pytest.mark.parametrize("name", ["", '""', "Unnamed: 0"])
+def test_an_index_that_pandas_or_r_has_written_is_no_feature(
+    call: Any, rows: Path, tmp_path: Path, name: str, stream: str
+) -> None:
+    names, *lines = lines_of(rows)
+    numbered = [[f'"{row}"' if name == '""' else f"{row}", *line] for row, line in enumerate(lines, 1)]
+    (tmp_path / "numbered.csv").write_text(joined([[name, *names], *numbered]))
+    options = ["-c", "2", "--label", "side", stream, "--out"]
+    found, expected = fitted(call, "numbered.csv", *options, "made"), fitted(call, rows, *options, "plain")
+    assert found["columns"] == ["width", "height"]
+    assert found["log_likelihood"] == expected["log_likelihood"]
+    (note,) = found["notes"]
+    left_out = name.strip('"')
+    assert f"Left out as the index of the rows, as pandas and R write it: column {left_out!r};" in note
+    assert note in (tmp_path / "made" / "summary.txt").read_text()
+    written = call("predict", "made/model.json", "numbered.csv", stream, "--out", "out.parquet")
+    assert written.returncode == 0
+    assert "Left out" in call("compare", "numbered.csv", "-c", "2", "--label", "side", "--algorithms", "fcm").stderr
+    assert "Left out" in call("select", "numbered.csv", "-c", "2", "--label", "side").stderr
+
+
+@STREAMED
+def test_an_index_can_be_asked_for(call: Any, tmp_path: Path, stream: str) -> None:
+    lines = [[f"{row % 7}", f"{row % 5}"] for row in range(40)]
+    (tmp_path / "rows.csv").write_text(joined([["Unnamed: 0", "a"], *lines]))
+    found = fitted(call, "rows.csv", "-c", "2", "--columns", "a,Unnamed: 0", stream)
+    assert (found["columns"], found["notes"]) == (["a", "Unnamed: 0"], [])
+    said = refused(call, "fit", "rows.csv", "--label", "a", stream, "--force")
+    assert "rows.csv has no column to cluster besides the label 'a'" in said
+
+
+@STREAMED
+def test_the_index_of_a_data_frame_in_parquet_is_no_feature(call: Any, tmp_path: Path, stream: str) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0.0], [9.0]], 20, axis=0)
+    frame = pandas.DataFrame(X, columns=["a", "b"], index=pandas.Index(np.arange(40) ** 2, name="number"))
+    frame.to_parquet(tmp_path / "frame.parquet")
+    frame.to_parquet(tmp_path / "plain.parquet", index=False)
+    found = fitted(call, "frame.parquet", "-c", "2", stream)
+    expected = fitted(call, "plain.parquet", "-c", "2", stream)
+    assert (found["columns"], found["log_likelihood"]) == (["a", "b"], expected["log_likelihood"])
+    assert "column 'number';" in found["notes"][0]
+    assert expected["notes"] == []
 
 
 @STREAMED

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -388,10 +389,32 @@ def test_a_csv_without_names_has_numbered_columns(tmp_path: Path) -> None:
     assert scan(path, ["5.1"], header=True).shape == (1, 1)
 
 
-@pytest.mark.parametrize("text", ["a,b\n1,2\n3,4\n", "1,b\n1,2\n3,4\n", "a\n1\n3\n", ",b\n1,2\n3,4\n", "a,b\n1,2"])
+@pytest.mark.parametrize("text", ["a,b\n1,2\n3,4\n", "1,b\n1,2\n3,4\n", "a\n1\n3\n", "a,b\n1,2"])
 def test_names_are_not_taken_for_a_row(text: str, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(text)
     assert scan(tmp_path / "rows.csv").shape[0] == len(text.splitlines()) - 1
+
+
+def test_columns_without_a_name_are_the_rows_index(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(",b,Unnamed: 0,w\n7,2,0,1\n8,4,1,1\n")
+    with pytest.warns(UserWarning, match="Left out as the index of the rows.*: columns '', 'Unnamed: 0';") as warned:
+        rows = scan(path, weight="w")
+    assert warned[0].filename == __file__
+    assert rows.feature_names == ["b"]
+    np.testing.assert_array_equal(all_rows(rows), [[2], [4]])
+    np.testing.assert_array_equal(all_rows(scan(path, ["b", ""])), [[2, 7], [4, 8]])
+    assert scan(path, ["b"], weight="").shape == (2, 1)
+
+
+def test_the_index_of_a_data_frame_is_no_feature(small: np.ndarray, tmp_path: Path) -> None:
+    # As Dask writes it, whatever the index.
+    index = pd.Index(np.arange(len(small)), name="__null_dask_index__")
+    pd.DataFrame(small, index, columns=["a", "b", "c"]).to_parquet(tmp_path / "rows.parquet")
+    with pytest.warns(UserWarning, match="Left out as the index of the rows.*: column '__null_dask_index__';"):
+        rows = scan(tmp_path / "rows.parquet")
+    assert rows.feature_names == ["a", "b", "c"]
+    np.testing.assert_array_equal(all_rows(rows), small)
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv"])

@@ -10,7 +10,7 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
-from egmm.rows.arrow import decoded
+from egmm.rows.arrow import decoded, index_of
 from egmm.rows.files import is_hidden, open_npy, place_in
 from egmm.rows.source import ReadError
 from egmm.rows.text import is_number, layout_of
@@ -33,42 +33,57 @@ class Data(NamedTuple):
         Names of the columns.
     labels : ndarray of shape (n_samples,) or None
         Known classes, where a column was named; of a row that has none, the empty text.
+    left_out : sequence of str
+        Names of the columns that are the rows' index.
     """
 
     X: FloatArray
     names: list[str]
     labels: Any = None
+    left_out: Sequence[str] = ()
+
+
+class Table(NamedTuple):
+    """Columns of one file, and the names of those that are the rows' index."""
+
+    names: list[str]
+    values: list[Any]
+    index_names: Sequence[str] = ()
 
 
 def read_data(source: Source, *, least_rows: int = 2) -> Data:
     """Read the files of a source; fewer than `least_rows` are refused."""
     files = find_files(source.path)
     parts = [_read(path, source.header) for path in files]
-    names = parts[0][0]
-    for (others, _), path in zip(parts, files, strict=True):
-        if others != names:
-            raise CommandError(f"{path} has the columns {_listing(others)}, but the first file {_listing(names)}.")
-    table = {name: np.concatenate([values[at] for _, values in parts]) for at, name in enumerate(names)}
-    wanted = wanted_columns(source, names)
-    places = Places(files, [len(values[0]) for _, values in parts])
+    names = parts[0].names
+    for part, path in zip(parts, files, strict=True):
+        if part.names != names:
+            raise CommandError(f"{path} has the columns {_listing(part.names)}, but the first file {_listing(names)}.")
+    table = {name: np.concatenate([part.values[at] for part in parts]) for at, name in enumerate(names)}
+    wanted, left_out = wanted_columns(source, names, parts[0].index_names)
+    places = Places(files, [len(part.values[0]) for part in parts])
     X = np.column_stack([_numbers(name, table[name], places) for name in wanted])
     if len(X) < least_rows:
         rows = f"{len(X)} row{'' if len(X) == 1 else 's'}"
         raise CommandError(f"{source.path} has {rows}; at least {least_rows} are needed.")
-    return Data(X, wanted, None if source.label is None else classes_of(table[source.label]))
+    return Data(X, wanted, None if source.label is None else classes_of(table[source.label]), left_out)
 
 
-def wanted_columns(source: Source, names: Sequence[str]) -> list[str]:
-    """Return the columns to cluster: those asked for, or all but the label; they and the label must be there."""
+def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns to cluster, and those of the rows' index that are left out.
+
+    They are the columns asked for, or all but label and index; they and the label must be there.
+    """
     path, columns, label, _ = source
-    wanted = [name for name in names if name != label] if columns is None else list(columns)
+    left_out = [name for name in index if name != label] if columns is None else []
+    wanted = [name for name in names if name not in (label, *left_out)] if columns is None else list(columns)
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in names:
             raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
     if not wanted:
         besides = "" if label is None else f" besides the label {label!r}"
         raise CommandError(f"{path} has no column to cluster{besides}.")
-    return wanted
+    return wanted, left_out
 
 
 def find_files(source: str) -> list[Path]:
@@ -113,8 +128,8 @@ class Places(NamedTuple):
         return place_in(self.files[at], row - int(ends[at] - self.lengths[at]))
 
 
-def _read(path: Path, header: bool | None) -> tuple[list[str], list[Any]]:
-    """Names and values of the columns of one file."""
+def _read(path: Path, header: bool | None) -> Table:
+    """Columns of one file."""
     name = path.name.lower()
     if not name.endswith(KINDS):
         raise CommandError(f"{path} has an unknown ending; expected one of {', '.join(KINDS)}.")
@@ -123,7 +138,7 @@ def _read(path: Path, header: bool | None) -> tuple[list[str], list[Any]]:
     try:
         if name.endswith(NUMPY):
             array = open_npy(path)
-            return [f"x{k + 1}" for k in range(array.shape[1])], list(array.T)
+            return Table([f"x{k + 1}" for k in range(array.shape[1])], list(array.T))
         return _from_arrow(path, _read_arrow(path, name, header))
     except (CommandError, ReadError):
         raise
@@ -147,14 +162,14 @@ def _read_arrow(path: Path, name: str, header: bool | None) -> Any:
     return table.rename_columns(layout.names(table.column_names))
 
 
-def _from_arrow(path: Path, table: Any) -> tuple[list[str], list[Any]]:
+def _from_arrow(path: Path, table: Any) -> Table:
     names = list(table.column_names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise CommandError(f"{path} has two columns named {twice!r}.")
     if table.num_rows == 0:
         raise CommandError(f"{path} has column names but no rows.")
-    return names, [decoded(column).to_numpy() for column in table.columns]
+    return Table(names, [decoded(column).to_numpy() for column in table.columns], index_of(table.schema, names))
 
 
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:

@@ -217,7 +217,7 @@ def predict(
     model, names, scaling = load_model(model_path)
     source = source._replace(columns=names)
     if streamed_to is not None:
-        rows = open_rows(source)
+        rows, _ = open_rows(source)
         write_predictions(streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
         n_rows = int(rows.shape[0])
         if as_machine:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from egmm.cli import figures
-from egmm.cli.data import Data, read_data
+from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, load_model, run_selection, scaling_of
 from egmm.cli.notes import notes_on_data, notes_on_request, tell
 from egmm.cli.options import Request, Source
@@ -32,7 +32,7 @@ def select(
     data = read_data(source)
     check_enough(len(data.X), max(request.counts))
     X = scaling_of(data).apply(data.X) if standardize else data.X
-    notes = [*notes_on_data(Data(data.X, data.names)), *notes_on_request(request)]
+    notes = [*notes_on_data(data._replace(labels=None)), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     selection = run_selection(X, request)
     files: list[str] = []

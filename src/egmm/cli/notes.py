@@ -11,6 +11,7 @@ from egmm.cli.options import Request
 from egmm.cli.screen import message, spaced
 from egmm.em.statistics import Moments, moments
 from egmm.rows.array import ArrayRows
+from egmm.rows.arrow import told_index
 from egmm.selection import CERTAINTY
 
 CONSTANT = 1e-15
@@ -25,12 +26,13 @@ SINGULAR = "a full covariance is singular, and the likelihood then comes from th
 def notes_on_data(data: Data) -> list[str]:
     """Tell what is odd about rows in memory."""
     with ArrayRows(data.X, None, n_jobs=1) as rows:
-        return notes_on(rows.reduce(moments), data.names, data.labels)
+        return notes_on(data, rows.reduce(moments))
 
 
-def notes_on(total: Moments, names: Sequence[str], labels: Any = None) -> list[str]:
-    """Tell which columns a covariance is singular for, and how many rows have no class."""
-    return [*_singular(total, names), *([] if labels is None else _without_class(labels))]
+def notes_on(data: Data, total: Moments) -> list[str]:
+    """Tell which columns are left out, for which a covariance is singular, and how many rows have no class."""
+    without_class = [] if data.labels is None else _without_class(data.labels)
+    return [*told_index(data.left_out), *_singular(total, data.names), *without_class]
 
 
 def notes_on_request(request: Request) -> list[str]:

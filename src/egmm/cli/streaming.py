@@ -35,38 +35,39 @@ def is_large(source: Source) -> bool:
     return sum(path.stat().st_size for path in find_files(source.path)) > STREAM_BYTES
 
 
-def open_rows(source: Source) -> Any:
-    """Scan files; columns are checked, nothing is loaded."""
+def open_rows(source: Source) -> tuple[Any, list[str]]:
+    """Scan files, and return also the columns left out; they are checked, nothing is loaded."""
     path, header = source.path, source.header
     files = find_files(path)
     if all(file.suffix.lower() == ".npy" for file in files):
         rows = scan(files)
         numbered = [f"x{k + 1}" for k in range(rows.shape[1])]
-        wanted = wanted_columns(source, numbered)
+        wanted, _ = wanted_columns(source, numbered, [])
         if wanted != numbered or source.label is not None:
             came = f"got {', '.join(wanted)}; use --no-stream to choose among them"
             raise CommandError(f"{path} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
-        return rows
+        return rows, []
     for file in files:
         if format_of(file) is None:
             raise CommandError(
                 f"{file} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
                 "alone. Write it as one of these, or use --no-stream."
             )
-    wanted = wanted_columns(source, open_table(files[:1], header).names)
-    return scan(files, wanted, header=header)
+    first = open_table(files[:1], header)
+    wanted, left_out = wanted_columns(source, first.names, first.index_names)
+    return scan(files, wanted, header=header), left_out
 
 
 def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
     """Fit to all rows; what is returned for figures and report is of a sample of them."""
     began = time.perf_counter()
-    rows = open_rows(source)
+    rows, left_out = open_rows(source)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
     checked_moments(total, rows, names)
-    classes = read_classes(source, chosen)
-    notes = [*notes_on(total, names, classes), *notes_on_request(request)]
+    data = Data(raw, names, read_classes(source, chosen), left_out)
+    notes = [*notes_on(data, total), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
     scaling = None
     if standardize:
@@ -75,7 +76,7 @@ def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[
     model, selection = choose_model(rows, rows.shape[0], request)
     X = raw if scaling is None else scaling.apply(raw)
     partition, outliers = model.partition(X), model.outliers(X)
-    data, seconds = Data(raw, names, classes), time.perf_counter() - began
+    seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
     return Fitted(request, data, X, *found, seconds, rows.shape[0], notes, chosen), rows
 

@@ -30,8 +30,9 @@ def scan(
         subdirectories too, but for names that begin with a dot or an underscore; files are read in the order of their
         names.
     columns : sequence of str, default=None
-        Columns to use as features: numbers, or true and false, which are 1 and 0; None means all (but `weight`). Names
-        and types are checked at once.
+        Columns to use as features: numbers, or true and false, which are 1 and 0; None means all but `weight` and the
+        rows' index. That is, a warning says so, the index of a pandas or Dask data frame and any column without a name
+        (or 'Unnamed: 0', as pandas calls it). Names and types are checked at once.
     weight : str, default=None
         Column with the rows' weights.
     header : bool, default=None

@@ -3,6 +3,7 @@
 import csv
 import io
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from egmm.rows.text import TRUTHS, UNPACKING, Layout, is_number, layout_of, open
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
-    ".parquet": "parquet",
     ".csv.gz": "csv",
     ".tsv.gz": "csv",
+    ".parquet": "parquet",
     ".pq": "parquet",
     ".feather": "feather",
     ".arrow": "feather",
@@ -40,7 +41,6 @@ BUFFER_BYTES = 32 * 1024
 """Read of a Parquet column at a time: it stays in the processor's cache until it is decoded, as whole groups do not."""
 
 
-@dataclass(frozen=True, slots=True)
 def format_of(file: Path) -> str | None:
     """Arrow's format of a file, by its name; None where there is none."""
     if file.suffix == ".GZ":  # Arrow would not unpack it
@@ -48,6 +48,7 @@ def format_of(file: Path) -> str | None:
     return next((kind for end, kind in FORMATS.items() if file.name.lower().endswith(end)), None)
 
 
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Some of the rows of a block: columns of features, weights."""
 
@@ -317,7 +318,10 @@ def _choose(
     if table.layout is not None:
         # As the names are written in a text file: blanks around them do not count.
         columns, weight = None if columns is None else [*map(_stripped, columns)], _stripped(weight)
-    names = [name for name in present if name != weight] if columns is None else list(columns)
+    index = [name for name in table.index_names if name != weight] if columns is None else []
+    for note in told_index(index):
+        warnings.warn(note, stacklevel=4)
+    names = [name for name in present if name not in (weight, *index)] if columns is None else list(columns)
     if not names:
         raise ValueError(f"columns must name at least one column; {file} has {list(present)}.")
     wanted = [*names, *([] if weight is None else [weight])]
@@ -337,6 +341,11 @@ class Table(NamedTuple):
     """Names of the columns, in the data set's order."""
     layout: Layout | None
     """Of CSV files."""
+
+    @property
+    def index_names(self) -> list[str]:
+        """Names of the columns that are the rows' index."""
+        return index_of(self.dataset.schema, self.names)
 
     def values(self, name: str, *, as_text: bool = False) -> Iterator[Any]:
         """Yield Arrow's arrays of a column, file by file; those of CSV files as bytes where `as_text`."""
@@ -371,6 +380,24 @@ def _stored(name: str, file: Path, schema: Any, table: Table) -> str:
 def _names(schema: Any, layout: Layout | None) -> list[str]:
     """Names of a schema's columns."""
     return list(schema.names) if layout is None else layout.names(schema.names)
+
+
+def index_of(schema: Any, names: Sequence[str]) -> list[str]:
+    """Columns that number or name the rows: what pandas says is their index, and those without a name.
+
+    Without a name an index is in text files, and pandas then calls it 'Unnamed: 0'.
+    """
+    declared = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in names if name in declared or not name or name.startswith("Unnamed: ")]
+
+
+def told_index(index: Sequence[str]) -> list[str]:
+    """Say which columns are left out as the rows' index, if there are any."""
+    if not index:
+        return []
+    listed = f"column{'' if len(index) == 1 else 's'} {', '.join(map(repr, index))}"
+    what = f"Left out as the index of the rows, as pandas and R write it: {listed}"
+    return [f"{what}; a column that has a name can be chosen with columns (--columns)."]
 
 
 def _stripped(name: Any) -> Any:
