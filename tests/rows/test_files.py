@@ -3,6 +3,8 @@
 import errno
 import io
 import os
+import time
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from sklearn.base import clone
@@ -84,6 +87,21 @@ def test_of_many_columns_fewer_rows_are_held_at_a_time(tmp_path: Path) -> None:
     # As many numbers as 65536 rows of ten columns have.
     assert max(len(piece) for run in rows.runs() for piece in run) <= 6_553
     np.testing.assert_array_equal(all_rows(rows), X)
+
+
+@pytest.mark.parametrize("write", [pa.parquet.write_table, pa.feather.write_feather], ids=["parquet", "feather"])
+def test_many_columns_of_few_rows(write: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 4000))
+    path = str(tmp_path / f"rows.{write.__name__.removeprefix('write_').replace('table', 'parquet')}")
+    write(pa.table({f"gene {at}": X[:, at] for at in range(4000)}), path)
+    tracemalloc.start()
+    began = time.process_time()
+    found = all_rows(scan(path))
+    assert time.process_time() - began < 3.0  # not a look through all names for each of them
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * X.nbytes  # a block of 16 384 rows would be 800 times as large
+    np.testing.assert_array_equal(found, X)
 
 
 def test_a_feather_file_is_not_kept_while_it_is_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -127,7 +128,8 @@ class ArrowRows(FileRows):
     def load(self, run: list[Piece]) -> tuple[FloatArray, FloatArray | None]:
         """Copy a run's columns into the calling thread's block."""
         if not hasattr(self._own, "block"):
-            self._own.block = np.empty((self.shape[1], BLOCK_ROWS), dtype=self.dtype)
+            n_rows, n_columns = self.shape
+            self._own.block = np.empty((n_columns, min(n_rows, BLOCK_ROWS)), dtype=self.dtype)
         block: FloatArray = self._own.block
         filled = 0
         for piece in run:
@@ -184,7 +186,8 @@ class ArrowRows(FileRows):
         pa = import_optional("pyarrow", "Files", "arrow")
         ipc = import_optional("pyarrow.ipc", "Files", "arrow")
         with pa.OSFile(str(self.files[at])) as stream:
-            fields = [self._fragments[at].physical_schema.names.index(name) for name in stored]
+            schema = self._fragments[at].physical_schema
+            fields = [schema.get_field_index(name) for name in stored]
             reader = ipc.open_file(stream, options=ipc.IpcReadOptions(included_fields=fields))
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(stored)
@@ -215,7 +218,7 @@ class ArrowRows(FileRows):
                 schema = fragment.physical_schema
             except (pa.ArrowException, OSError) as error:
                 raise ReadError(f"cannot read {file}: {error}") from error
-            stored = [_stored(name, file, schema, table) for name in self._columns]
+            stored = _stored(self._columns, file, schema, table)
             check = self._check_stored if self._layout is None else self._check_guessed
             kinds = [
                 check(name, file, schema.field(written).type)
@@ -325,10 +328,11 @@ def _choose(
     if not names:
         raise ValueError(f"columns must name at least one column; {file} has {list(present)}.")
     wanted = [*names, *([] if weight is None else [weight])]
+    times_present, times_wanted = Counter(present), Counter(wanted)
     for name in wanted:
-        if name not in present:
+        if name not in times_present:
             raise ValueError(f"{file} has no column {name!r}; it has {list(present)}.")
-        if wanted.count(name) > 1 or list(present).count(name) > 1:
+        if max(times_wanted[name], times_present[name]) > 1:
             raise ValueError(f"columns must be distinct, and weight none of them, but {name!r} is there twice.")
     return names, wanted
 
@@ -352,7 +356,7 @@ class Table(NamedTuple):
         pa = import_optional("pyarrow", "Files", "arrow")
         files, dataset = [Path(file) for file in self.dataset.files], self.dataset
         schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
-        stored = [_stored(name, file, schema, self) for file, schema in zip(files, schemas, strict=True)]
+        stored = [_stored([name], file, schema, self)[0] for file, schema in zip(files, schemas, strict=True)]
         if as_text and self.layout is not None:
             dataset = _open_dataset(files, self.layout, dict.fromkeys(stored, pa.binary()))
         for fragment, written in zip(dataset.get_fragments(), stored, strict=True):
@@ -367,14 +371,17 @@ def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
     return Table(dataset, _names(dataset.schema, layout), layout)
 
 
-def _stored(name: str, file: Path, schema: Any, table: Table) -> str:
-    """Arrow's name of a column in one of the files."""
+def _stored(wanted: Sequence[str], file: Path, schema: Any, table: Table) -> list[str]:
+    """Arrow's names of columns in one of the files."""
     names = _names(schema, table.layout)
-    if name not in names:
-        raise ReadError(f"{file} has no column {name!r}, but {table.dataset.files[0]} has; it has {names}.")
-    if names.count(name) > 1:
-        raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
-    return str(schema.names[names.index(name)])
+    times = Counter(names)
+    for name in wanted:
+        if name not in times:
+            raise ReadError(f"{file} has no column {name!r}, but {table.dataset.files[0]} has; it has {names}.")
+        if times[name] > 1:
+            raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
+    stored = dict(zip(names, schema.names, strict=True))
+    return [stored[name] for name in wanted]
 
 
 def _names(schema: Any, layout: Layout | None) -> list[str]:
