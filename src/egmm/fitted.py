@@ -348,7 +348,8 @@ class FittedMixture(BaseEstimator):
         expected = getattr(self, "feature_names_in_", None)
         if expected is not None and names is not None and list(expected) != names:
             raise ValueError(
-                f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select them in scan."
+                f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select these in this order, "
+                "by scan(..., columns) or X[columns] of a data frame."
             )
 
     def _apply(
