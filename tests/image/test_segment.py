@@ -95,6 +95,14 @@ def test_one_modality_has_pairs_of_neighbours_only(brain: BrainPhantom) -> None:
     assert segment(brain.t1, brain.mask, 3, focal_sets="simple").focal_sets == FocalSets.simple(3)
 
 
+def test_of_two_modalities_no_tissue_comes_out_as_a_pair() -> None:
+    brain = make_brain_phantom((64, 54), noise=9, random_state=2)
+    model = segment([brain.t1, brain.t2], brain.mask, 5).model
+    alone = dict(zip(range(5), model.weights_[model.focal_sets_.cardinalities == 1], strict=True))
+    pairs = zip(model.focal_sets_, model.weights_, strict=True)
+    assert max(weight / min(alone[k] for k in members) for members, weight in pairs if len(members) == 2) < 2
+
+
 @pytest.mark.parametrize("init", [[[152.0], [46.0], [90.0], [111.0]], "random", "mixture"])
 def test_pairs_are_of_neighbours_from_any_start(init: object) -> None:
     brain = make_brain_phantom(contrast="brainweb")

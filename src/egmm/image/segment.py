@@ -179,8 +179,11 @@ def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
         if _is_auto(focal_sets) and data.rows.shape[1] == 1:
             model.set_params(init=_dark_to_bright(data, model))
         return model.fit(data.rows, sample_weight=data.counts)
-    starts = _starting_means(data, model.n_clusters, model.random_state)
-    fits = [clone(model).set_params(init=means).fit(data.rows, sample_weight=data.counts) for means in starts]
+    starts: list[Any] = [*_starting_means(data, model.n_clusters, model.random_state)]
+    if data.rows.shape[1] > 1:
+        # All pairs of clusters are many, and some soon take the place of a tissue: here they come after the tissues.
+        starts.append("mixture")
+    fits = [clone(model).set_params(init=start).fit(data.rows, sample_weight=data.counts) for start in starts]
     return max(fits, key=lambda fit: (not fit.degenerate_, not _has_disguised_cluster(fit), fit.log_likelihood_))
 
 
