@@ -323,10 +323,9 @@ class EGMM(ClusterMixin, FittedMixture):
         check_integer("max_iter", self.max_iter, 1)
         check_real("certainty", self.certainty, 0.0)
         check_choice("engine", self.engine, ENGINES)
-        if not isinstance(self.accelerate, bool | np.bool_):
-            raise TypeError(f"accelerate must be True or False, got {self.accelerate!r}.")
-        if not isinstance(self.warm_start, bool | np.bool_):
-            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}.")
+        for name in ("accelerate", "warm_start"):
+            if not isinstance(value := getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {value!r}.")
         if not (self.checkpoint is None or isinstance(self.checkpoint, str | PathLike)):
             raise TypeError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
         if self.n_jobs is not None:

@@ -7,7 +7,7 @@ from egmm.belief.focal import FocalSets
 from egmm.em import natural
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
-from egmm.em.mstep import cluster_means, expected_terms, m_step, overlap_matrix, start_from_groups
+from egmm.em.mstep import cluster_means, expected_terms, m_step, start_from_groups
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import Statistics, moments
 from egmm.em.tangent import project
@@ -204,7 +204,7 @@ def test_one_covariance_is_the_paper_s_mixture(rng):
     case = Case(rng, "VVV")
     equal = np.broadcast_to(case.params.covariances[:1], case.params.covariances.shape)
     point = natural.evaluate(case.expected, case.point.means, equal[None], "VVV")
-    overlap = overlap_matrix(case.statistics.set_counts, case.shares)
+    overlap = natural.overlap_matrix(case.statistics.set_counts, case.shares)
     shared = cluster_means(overlap, case.statistics.cluster_sums, case.params.means)
     np.testing.assert_allclose(point.means[0], shared, rtol=1e-10)
 

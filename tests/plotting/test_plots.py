@@ -5,7 +5,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgb, to_rgba
 
 from egmm import EGMM, CredalPartition, FocalSets
 from egmm.plotting import (
@@ -330,7 +330,7 @@ def test_bars_join_algorithms_that_do_not_differ() -> None:
 def test_degenerate_fits_are_hollow_and_named() -> None:
     values = {"EEE": [-10.0, -5.0, -1.0]}
     ax = plot_criterion([2, 3, 4], values, best=(3, "EEE"), doubtful={"EEE": [False, False, True]})
-    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    hollow = [line for line in ax.lines if to_rgba(line.get_markerfacecolor()) == (1, 1, 1, 1)]
     np.testing.assert_array_equal(hollow[0].get_xydata(), [[4, -1.0]])
     assert ax.get_title() == "hollow: degenerate, chosen only if all are"
 

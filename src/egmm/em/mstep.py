@@ -6,7 +6,7 @@ from scipy.linalg.lapack import dposv
 from egmm._checks import FloatArray
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import SHARED
-from egmm.em.natural import Expected, raise_q, scatters_about, warn_no_mass
+from egmm.em.natural import Expected, overlap_matrix, raise_q, scatters_about, warn_no_mass
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite, is_single
 from egmm.em.prior import Prior, prior_terms, set_weights
 from egmm.em.statistics import Moments, Statistics
@@ -187,11 +187,6 @@ def _shared(
     scatter = residual_scatter(overlap, statistics.cluster_sums, moments.scatter, means)
     # The ridge comes with the rows; what a prior counts for has none.
     return means, shared_covariance(scatter / moments.weight, covariance) + np.diag(n_rows / moments.weight * ridge)
-
-
-def overlap_matrix(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
-    """H = W' diag(n) W, (C, C) [eq_H]."""
-    return (shares * set_counts[:, None]).T @ shares
 
 
 def cluster_means(overlap: FloatArray, cluster_sums: FloatArray, previous: FloatArray) -> FloatArray:

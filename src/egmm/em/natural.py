@@ -260,7 +260,7 @@ def _inverse_gram(gram: FloatArray, expected: Expected) -> FloatArray:
                 return np.asarray(np.linalg.inv(gram))
         except np.linalg.LinAlgError:
             pass
-    warn_no_mass(clusters, (shares * expected.set_counts[:, None]).T @ shares)
+    warn_no_mass(clusters, overlap_matrix(expected.set_counts, shares))
     return np.asarray(np.linalg.pinv(gram, DETERMINED, hermitian=True))
 
 
@@ -277,6 +277,11 @@ def _best_natural_means(
     sums = _apply(_t(whitening), _vector_blocks(covariance, expected.cluster_sums)).reshape(whitened.shape)
     whitened = whitened + _apply(inverse_gram, sums - _apply(gram, whitened))
     return _apply(whitening, whitened.reshape(start.shape))
+
+
+def overlap_matrix(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
+    """H = W' diag(n) W, (C, C) [eq_H]."""
+    return (shares * set_counts[:, None]).T @ shares
 
 
 def warn_no_mass(diagonal: FloatArray, overlap: FloatArray) -> None:

@@ -18,8 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from egmm._checks import FloatArray
 from egmm.em.covariance import is_diagonal
-from egmm.em.mstep import overlap_matrix
-from egmm.em.natural import scatters_about
+from egmm.em.natural import overlap_matrix, scatters_about
 from egmm.em.parameters import Focal
 from egmm.em.prior import prior_terms
 from egmm.em.problem import Point, Problem

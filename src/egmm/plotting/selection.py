@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.plotting.style import MARKERS, PALETTE, axes_or_new, ink
+from egmm.plotting.style import MARKERS, PALETTE, axes_or_new, cluster_colours, ground, ink
 
 MOST_TICKS = 20
 """Numbers of clusters written below a curve."""
@@ -56,15 +56,14 @@ def plot_criterion(
     """
     _check_table(n_clusters, values, best, doubtful)
     ax = axes_or_new(ax)
-    has_doubtful, colours = False, [ink(ax) if code == "#000000" else code for code in PALETTE]
+    has_doubtful, colours = False, cluster_colours(len(PALETTE), ax)
     for i, (model, line) in enumerate(values.items()):
         style = {"color": colours[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
         ax.plot(n_clusters, line, label=model, linestyle="-" if i < len(PALETTE) else "--", **style)
         hollow = np.asarray(doubtful[model] if doubtful else [False] * len(line), dtype=bool)
         if hollow.any():
             at, height = np.asarray(n_clusters)[hollow], np.asarray(line, dtype=float)[hollow]
-            inside = "white" if ink(ax) == "black" else "black"
-            ax.plot(at, height, linestyle="", **style | {"markerfacecolor": inside, "zorder": 3})
+            ax.plot(at, height, linestyle="", **style | {"markerfacecolor": ground(ax), "zorder": 3})
             has_doubtful = True
         if best is not None and best[1] == model:
             at = list(n_clusters).index(best[0])
