@@ -191,7 +191,7 @@ def test_an_empty_group_is_named(groups) -> None:
 
 
 def by_half_scaled_components(sample: Sample, n_clusters: int, random: np.random.RandomState):
-    return start.component_labels(sample, n_clusters, random)[0]
+    return start.component_labels(sample, n_clusters, random.randint(100))[0]
 
 
 @pytest.mark.parametrize("label", [start.kmeans_labels, start.random_labels, by_half_scaled_components])
@@ -203,7 +203,7 @@ def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) 
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("label", [start.kmeans_labels, start.component_labels])
+@pytest.mark.parametrize("label", [start.kmeans_labels, by_half_scaled_components])
 def test_groups_that_kmeans_cannot_tell_apart_are_counted(label) -> None:
     sample = sample_of(nearly_equal_rows())
     label(sample, 3, np.random.RandomState(0))
@@ -213,16 +213,16 @@ def test_groups_that_kmeans_cannot_tell_apart_are_counted(label) -> None:
 
 def test_rows_equal_but_for_rounding_are_one_group() -> None:
     sample = sample_of(1 + np.arange(5)[:, None] * 2.0**-52)
-    np.testing.assert_array_equal(start.component_labels(sample, 1, np.random.RandomState(0)), np.zeros((1, 5)))
+    np.testing.assert_array_equal(start.component_labels(sample, 1, 0), np.zeros((1, 5)))
     with pytest.raises(ValueError, match="n_clusters=2 but k-means finds no more than 1 in X"):
-        start.component_labels(sample, 2, np.random.RandomState(0))
+        start.component_labels(sample, 2, 0)
 
 
 def test_scalings_that_leave_a_cluster_without_rows_are_left_out(rng, monkeypatch) -> None:
     found = [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]), np.array([1, 1, 1, 1])]
     labels = iter(found)
     monkeypatch.setattr(start, "_best_labels", lambda *_: next(labels))
-    got = start.component_labels(sample_of(rng.normal(size=(4, 2))), 3, np.random.RandomState(0))
+    got = start.component_labels(sample_of(rng.normal(size=(4, 2))), 3, 0)
     np.testing.assert_array_equal(got, [[0, 1, 2, 2]])
 
 
@@ -268,26 +268,12 @@ def test_components_are_clustered_in_three_scalings(rng) -> None:
     copied = rng.normal(size=400) * 0.3 + np.repeat([-1, 1], 200)
     alone = rng.normal(size=400) * 0.1 + np.tile([-1, 1], 200)
     X = np.column_stack([copied[:, None] + 0.01 * rng.normal(size=(400, 3)), alone])
-    random = np.random.RandomState(0)
-    found = start.component_labels(Sample(X, np.ones(400)), 2, random)
+    found = start.component_labels(Sample(X, np.ones(400)), 2, 0)
     agreements = [max(share, 1 - share) for share in (np.mean(labels == (copied > 0)) for labels in found)]
     assert max(agreements) > 0.99
     assert min(agreements) < 0.9
     two_groups = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(30, 1, (50, 2))])
-    assert len(start.component_labels(Sample(two_groups, np.ones(100)), 2, random)) == 1
-
-
-def test_of_many_rows_the_best_run_on_a_part_goes_on_with_all(rng, monkeypatch) -> None:
-    monkeypatch.setattr(start, "FIRST_ROWS", 300)
-    X = rng.normal(size=(900, 3))
-    sample = sample_of(np.column_stack([X, X[:, 0] + 0.5 * X[:, 1]]), rng.random(900) + 0.1)
-    components, deviations = start.principal_components(sample)
-    for power, labels in zip(start.SCALINGS, start.component_labels(sample, 3, np.random.RandomState(0)), strict=True):
-        # Where k-means ends, rows are nearest the mean of their own cluster.
-        rows = components / deviations**power
-        means = [np.average(rows[labels == k], axis=0, weights=sample.weights[labels == k]) for k in range(3)]
-        nearest = np.argmin([((rows - mean) ** 2).sum(axis=1) for mean in means], axis=0)
-        assert np.mean(nearest == labels) > 0.99
+    assert len(start.component_labels(Sample(two_groups, np.ones(100)), 2, 0)) == 1
 
 
 def test_weights_of_sets_follow_a_classical_mixture() -> None:
@@ -327,13 +313,13 @@ def test_labels_are_remembered_by_rows_clusters_and_seed(rng, monkeypatch) -> No
     find = start._component_labels
     monkeypatch.setattr(start, "_last_labels", {})
     monkeypatch.setattr(start, "_component_labels", lambda *args: asked.append(args[1:]) or find(*args))
-    first = start.component_labels(sample, 3, np.random.RandomState(0))
-    assert start.component_labels(Sample(*map(np.copy, sample)), 3, np.random.RandomState(0)) is first
+    first = start.component_labels(sample, 3, 0)
+    assert start.component_labels(Sample(*map(np.copy, sample)), 3, 0) is first
     assert len(asked) == 1
     heavier = sample._replace(weights=2 * sample.weights)
     for other, n_clusters, seed in ((heavier, 3, 0), (sample, 4, 0), (sample, 3, 1)):
-        start.component_labels(other, n_clusters, np.random.RandomState(seed))
+        start.component_labels(other, n_clusters, seed)
     assert len(asked) == 4
     for seed in range(start.LABELS_KEPT):
-        start.component_labels(sample, 2, np.random.RandomState(seed))
+        start.component_labels(sample, 2, seed)
     assert len(start._last_labels) == start.LABELS_KEPT

@@ -61,7 +61,7 @@ CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
 
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
-"""Rows of a large sample, at least, that tell which of several labels lead to the best one, and the tolerance there."""
+"""Rows of a large sample, at least, that are labelled and tell which labels are the best, and the tolerance there."""
 
 REHEARSED, REHEARSAL_TOL = 4, 1e-4
 """Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
@@ -241,16 +241,16 @@ class _Fitting:
 
         Returns also whether that was interrupted: the parameters are then the best so far.
         """
-        init: list[IntArray] | Parameters = start.labels
+        init: Parameters | None = None
         fit: Fit | None = None
         part = start.part(TRIAL_ROWS)
-        if len(start.labels) > 1 and len(part.sample.rows) < len(start.sample.rows):
+        if len(part.rows) < len(start.sample.rows):
             # Which labels are the best shows on fewer rows, if these are enough for every cluster.
             with suppress(ValueError):
-                fit = self._fit_classical(part.sample, part.labels, TRIAL_TOL)
-                init = start.labels if fit.is_degenerate else fit.ascent.point.params
+                fit = self._fit_classical(part, start.label(part), TRIAL_TOL)
+                init = None if fit.is_degenerate else fit.ascent.point.params
         if fit is None or not fit.interrupted:
-            fit = self._fit_classical(start.sample, init, CLASSICAL_TOL)
+            fit = self._fit_classical(start.sample, init or start.label(start.sample), CLASSICAL_TOL)
         params = fit.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
@@ -303,7 +303,8 @@ def start_points(
             )
         for _ in range(options.n_init):
             if options.init == "mixture":
-                yield Classical(sample, component_labels(sample, n_clusters, options.random))
+                seed = int(options.random.randint(2**31))
+                yield Classical(sample, partial(component_labels, n_clusters=n_clusters, seed=seed))
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
             yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))

@@ -2,9 +2,9 @@
 
 import threading
 import warnings
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
-from operator import attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -31,8 +31,8 @@ SAMPLE_ROWS = 20_000
 LEAST_RUNS, MOST_RUNS = 10, 30
 """Runs of k-means on components: the best serves the whole fit, and the more there are the less the seed matters."""
 
-FIRST_ROWS, FINALISTS = 5_000, 3
-"""Of a large sample, rows that the least runs look at, and how many of them go on with all."""
+FEW_ROWS = 5_000
+"""Rows of a sample from which on the least runs do."""
 
 SCALINGS = (0.5, 0.0, 1.0)
 """Powers of their deviation that components are divided by before k-means."""
@@ -102,7 +102,7 @@ def _draw(X: FloatArray, sample_weight: FloatArray | None, keys: NDArray[np.uint
     rows = np.asarray(X, dtype=np.float64, order="C") + 0.0  # -0.0 becomes 0.0
     weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     bits = rows.view(np.uint64)
-    mixed = ((bits ^ (bits >> np.uint64(29))) * keys).sum(axis=1, dtype=np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(29))) @ keys
     hashes = ((mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
     drawn = (weights > 0) & (hashes < np.uint64(fraction * 2**53))
     return _merged(rows[drawn], weights[drawn], hashes[drawn])
@@ -123,14 +123,13 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
     return _complete([_labels(_kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random)))], n_clusters)[0]
 
 
-def component_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> list[IntArray]:
+def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
     many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
     and those that leave a cluster without rows not at all.
     """
-    seed = int(random.randint(2**31))
     asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed)
     labels = _last_labels.get(asked) or _component_labels(sample, n_clusters, seed)
     with _keeping:
@@ -165,16 +164,8 @@ def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
 
 def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Labels of the best of many runs of k-means, more of them where rows are few."""
-    n_rows, n_first = len(sample.rows), max(FIRST_ROWS, 100 * n_clusters)
-    if n_rows <= n_first:
-        n_runs = int(np.clip(LEAST_RUNS * FIRST_ROWS // n_rows, LEAST_RUNS, MOST_RUNS))
-        return _labels(_kmeans(sample, KMeans(n_clusters, n_init=n_runs, random_state=random)))
-    chosen = random.choice(n_rows, n_first, replace=False)
-    part = Sample(sample.rows[chosen], sample.weights[chosen])
-    runs = [_kmeans(part, KMeans(n_clusters, n_init=1, random_state=random)) for _ in range(LEAST_RUNS)]
-    runs = sorted(runs, key=attrgetter("inertia_"))[:FINALISTS]
-    ends = [_kmeans(sample, KMeans(n_clusters, init=run.cluster_centers_, n_init=1)) for run in runs]
-    return _labels(min(ends, key=attrgetter("inertia_")))
+    n_runs = int(np.clip(LEAST_RUNS * FEW_ROWS // len(sample.rows), LEAST_RUNS, MOST_RUNS))
+    return _labels(_kmeans(sample, KMeans(n_clusters, n_init=n_runs, random_state=random)))
 
 
 def _in_order_of_appearance(labels: IntArray) -> IntArray:
@@ -265,15 +256,16 @@ class Groups(NamedTuple):
 
 
 class Classical(NamedTuple):
-    """Ways to label a sample, from which to fit the classical mixture before the focal sets enter."""
+    """A sample to label, so that the classical mixture is fitted to it before the focal sets enter."""
 
     sample: Sample
-    labels: list[IntArray]
+    label: Callable[[Sample], list[IntArray]]
+    """Ways to label rows."""
 
-    def part(self, n_rows: int) -> "Classical":
+    def part(self, n_rows: int) -> Sample:
         """Every so many of the sorted rows, so that at least `n_rows` are left."""
         step = max(1, len(self.sample.rows) // n_rows)
-        return Classical(Sample(*(values[::step] for values in self.sample)), [each[::step] for each in self.labels])
+        return Sample(*(values[::step] for values in self.sample))
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:
