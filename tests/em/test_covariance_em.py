@@ -150,7 +150,6 @@ def test_given_hyperparameters_are_in_the_units_of_the_rows(rng):
     prior = make_prior({"mean": [7.0, 8.0], "degrees": 9}, total, 2, "VVV")
     np.testing.assert_allclose(prior.mean, [7.0, 8.0] - total.centre)
     assert prior.degrees == 9.0
-    assert make_prior(prior, total, 2, "VVV") is prior
     assert make_prior(None, total, 2, "VVV") is None
 
 
@@ -159,6 +158,7 @@ def test_given_hyperparameters_are_in_the_units_of_the_rows(rng):
     [
         ("none", ValueError, r"prior must be one of 'default'; got 'none'"),
         (3, TypeError, r"prior must be None, 'default' or a mapping of hyperparameters, got 3"),
+        (Prior(0.1, np.zeros(2), 4.0, np.eye(2)), TypeError, r"must be None, 'default' or a mapping .* got Prior\("),
         ({"nu": 3}, ValueError, r"a hyperparameter of prior must be one of 'kappa', .* got 'nu'"),
         ({"kappa": -1}, ValueError, r"prior\['kappa'\] must be a finite number in \[0, inf\], got -1"),
         ({"degrees": 0}, ValueError, r"prior\['degrees'\] must be a finite number in \(0, inf\], got 0"),

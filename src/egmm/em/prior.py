@@ -51,7 +51,7 @@ class PriorTerms(NamedTuple):
 
 
 def make_prior(
-    prior: "str | Mapping[str, Any] | Prior | None", moments: Moments, n_clusters: int, covariance: str
+    prior: str | Mapping[str, Any] | None, moments: Moments, n_clusters: int, covariance: str
 ) -> Prior | None:
     r"""Return the prior asked for, defaults filled in.
 
@@ -61,7 +61,7 @@ def make_prior(
 
     Parameters
     ----------
-    prior : None, 'default', mapping or Prior
+    prior : None, 'default' or mapping
         A mapping may have the keys 'kappa' (at least 0), 'mean', 'degrees' (above 0) and 'scale' (symmetric positive
         definite, positive numbers for diagonal and spherical models), in the units of the rows; missing ones take
         their defaults.
@@ -82,8 +82,8 @@ def make_prior(
     >>> make_prior({"kappa": 1}, rows, 2, "VVI")
     Prior(kappa=1.0, mean=array([0., 0.]), degrees=4.0, scale=array([2. , 0.5]))
     """
-    if prior is None or isinstance(prior, Prior):
-        return prior
+    if prior is None:
+        return None
     if isinstance(prior, str):
         check_choice("prior", prior, ["default"])
         prior = {}
