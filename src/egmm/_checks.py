@@ -41,8 +41,7 @@ def check_real(
     open_minimum: bool = False,
 ) -> float:
     """Return `value` as a finite float in range, or say which range `name` takes."""
-    low, high = ("(" if open_minimum else "["), "]"
-    expected = f"a finite number in {low}{minimum:g}, {maximum:g}{high}"
+    expected = f"a finite number in {'(' if open_minimum else '['}{minimum:g}, {maximum:g}]"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {expected}, got {value!r}.")
     number = float(value)

@@ -3,7 +3,7 @@
 import sys
 import time
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 SECONDS_BETWEEN = {True: 0.1, False: 5.0}
 """How often to write: on a terminal the line is redrawn, elsewhere (a log file) a new line is written."""
@@ -20,13 +20,11 @@ class Progress:
         Steps expected at most.
     enabled : bool
         Whether to write at all.
-    stream : text stream, default=None
-        Where to write; None means standard error.
     """
 
-    def __init__(self, title: str, total: int, *, enabled: bool, stream: TextIO | None = None) -> None:
+    def __init__(self, title: str, total: int, *, enabled: bool) -> None:
         self._title, self._total, self._enabled = title, total, enabled
-        self._stream = stream or sys.stderr
+        self._stream = sys.stderr
         self._is_terminal = self._stream.isatty()
         self._written = 0.0
         self._done, self._note = 0, ""

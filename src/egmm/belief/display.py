@@ -54,7 +54,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
         return []
     sizes = focal.cardinalities[heaviest_set(mass, focal)]
     kinds = {"precise": sizes == 1, "imprecise": sizes > 1}
-    if (focal.cardinalities == 0).any():
+    if focal.has_empty:
         # Without the empty set a partition knows of no outliers, which is not the same as having none.
         kinds["outliers"] = sizes == 0
     shares = ", ".join(f"{kind} {rows.sum()} ({100 * rows.mean():.1f} %)" for kind, rows in kinds.items())

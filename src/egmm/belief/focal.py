@@ -263,8 +263,8 @@ class FocalSets:
         4
         """
         mask = _mask_of(members, self._n_clusters)
-        column = int(np.searchsorted(self._masks, mask))
-        if column == len(self) or self._masks[column] != mask:
+        column = int(self.columns_of(np.array([mask]))[0])
+        if column < 0:
             name = FocalSets([mask], self._n_clusters).labels[0]
             raise KeyError(f"{name} is not among the focal sets {_listing(self.labels)}.")
         return column

@@ -96,7 +96,7 @@ def _measure(name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: A
         "clusters": int(partition.n_clusters),
         "sets": len(focal),
         "imprecise rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
-        "nonspecificity": average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0,
+        "nonspecificity": average_nonspecificity(partition.mass, focal),
         **({} if truth is None else scores(truth, partition)),
     }
 

@@ -145,7 +145,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "degenerate": bool(model.degenerate_),
-        "average_nonspecificity": average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0,
+        "average_nonspecificity": average_nonspecificity(partition.mass, focal),
         "outliers": int(fitted.outliers.sum()),
         "sets": [
             {"set": name, "rows": int(count), "mean_mass": float(mass)}

@@ -65,7 +65,7 @@ def _sureness(partition: CredalPartition) -> list[str]:
     n_rows = len(partition)
     ambiguous = int((focal.cardinalities[chosen] > 1).sum())
     undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
-    average = average_nonspecificity(partition.mass, focal) if partition.n_clusters > 1 else 0.0
+    average = average_nonspecificity(partition.mass, focal)
     sentences = [
         _ambiguous(ambiguous, n_rows),
         _undecided(undecided, n_rows),
