@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from egmm._checks import (
     FloatArray,
     IntArray,
+    all_or_nothing,
     check_finite_rows,
     check_integer,
     check_prototypes,
     check_random,
     check_real,
+    check_sample_weight,
     reading_numbers,
 )
 from egmm.belief.decisions import best_cluster, heaviest_set
@@ -188,6 +190,31 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
 
 class PrototypeClusterer(CredalClusterer):
     """A clusterer that moves its prototypes from one or several starts to least cost."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Find the prototypes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to cluster.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows' terms of the objective: a weight of 2 counts as two equal rows.
+
+        Returns
+        -------
+        self : object
+            The clusterer, fitted.
+        """
+        with all_or_nothing(self):
+            X = self._check_fit(X)
+            weight = check_sample_weight(sample_weight, len(X))
+            self._fit_prototypes(X, weight)
+            self._set_rows(X, weight)
+        self._warn_unless_converged()
+        return self
 
     def _make_pricing(self, n_clusters: int) -> Pricing:
         raise NotImplementedError

@@ -1,8 +1,7 @@
 """Evidential c-means."""
 
-from typing import Any, Self
+from typing import Any
 
-from egmm._checks import all_or_nothing, check_sample_weight
 from egmm.cluster.base import PrototypeClusterer
 from egmm.cluster.masses import Pricing, evidential_pricing
 
@@ -106,30 +105,6 @@ class ECM(PrototypeClusterer):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Find the prototypes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to cluster.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' terms of the objective: a weight of 2 counts as two equal rows.
-
-        Returns
-        -------
-        self : ECM
-        """
-        with all_or_nothing(self):
-            X = self._check_fit(X)
-            weight = check_sample_weight(sample_weight, len(X))
-            self._fit_prototypes(X, weight)
-            self._set_rows(X, weight)
-        self._warn_unless_converged()
-        return self
 
     def _make_pricing(self, n_clusters: int) -> Pricing:
         return evidential_pricing(self.focal_sets, n_clusters, self.alpha, self.beta, self.delta)

@@ -1,10 +1,10 @@
 """Fuzzy c-means and its validity index, the modified partition coefficient."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray, all_or_nothing, check_finite_matrix, check_sample_weight
+from egmm._checks import FloatArray, check_finite_matrix, check_sample_weight
 from egmm.belief.decisions import best_cluster
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import PrototypeClusterer
@@ -140,30 +140,9 @@ class FCM(PrototypeClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Find the prototypes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to cluster.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' terms of the objective: a weight of 2 counts as two equal rows.
-
-        Returns
-        -------
-        self : FCM
-        """
-        with all_or_nothing(self):
-            X = self._check_fit(X)
-            weight = check_sample_weight(sample_weight, len(X))
-            self._fit_prototypes(X, weight)
-            self.labels_, squares = self._read(X, best_cluster, lambda mass, _: np.einsum("nk,nk->n", mass, mass))
-            self.mpc_ = _modified(squares, weight, self.n_clusters)
-        self._warn_unless_converged()
-        return self
-
     def _make_pricing(self, n_clusters: int) -> Pricing:
         return Pricing(FocalSets.singletons(n_clusters), alpha=0.0, beta=check_beta(self.beta), delta=1.0)
+
+    def _set_rows(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+        self.labels_, squares = self._read(X, best_cluster, lambda mass, _: np.einsum("nk,nk->n", mass, mass))
+        self.mpc_ = _modified(squares, sample_weight, self.n_clusters)

@@ -33,7 +33,7 @@ class Pricing:
     r"""The family of sets, with the empty set or without, and the parameters :math:`\alpha, \beta, \delta`."""
 
     def __init__(self, focal: FocalSets, alpha: float, beta: float, delta: float) -> None:
-        self.focal, self.alpha, self.beta, self.delta = focal, alpha, beta, delta
+        self.focal, self.beta, self.delta = focal, beta, delta
         self.n_empty = int(focal.has_empty)
         """How many leading sets of the family are the empty one: 0 or 1."""
         self.shares = focal.shares[self.n_empty :]
