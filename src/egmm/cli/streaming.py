@@ -1,8 +1,7 @@
 """``egmm fit`` and ``egmm predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from egmm import scan
 from egmm._checks import FloatArray, IntArray, import_optional
-from egmm._files import replacing
 from egmm.belief.storage import parquet_metadata
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
@@ -22,6 +20,7 @@ from egmm.em.statistics import Moments, moments
 from egmm.rows.arrow import FORMATS, format_of, open_table
 from egmm.rows.source import bad_entry, number, tree_sum
 from egmm.rows.threads import one_blas_thread
+from egmm.rows.write import growing_parquet
 
 STREAM_BYTES = 500_000_000
 """Files of more bytes are streamed unless asked otherwise."""
@@ -132,7 +131,10 @@ def _picked_classes(arrays: Iterable[Any], chosen: IntArray) -> Any:
 def write_stream(work: Path, model: Any, rows: Any) -> None:
     """Write labels and masses of every row into a directory, as those of rows in memory are."""
     metadata = parquet_metadata(model.focal_sets_)
-    with _growing(work / "labels.parquet") as labels, _growing(work / "masses.parquet", metadata) as masses:
+    with (
+        growing_parquet(work / "labels.parquet") as labels,
+        growing_parquet(work / "masses.parquet", metadata) as masses,
+    ):
         for assigned, mass in _assigned(model, rows):
             labels(assigned)
             masses(mass)
@@ -141,34 +143,9 @@ def write_stream(work: Path, model: Any, rows: Any) -> None:
 def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
     """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _growing(path) as write:
+    with growing_parquet(path) as write:
         for assigned, mass in _assigned(model, rows):
             write(assigned | mass if masses else assigned)
-
-
-@contextmanager
-def _growing(path: Path, metadata: dict[bytes, bytes] | None = None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Offer a function that adds columns of a block of rows to a Parquet file."""
-    arrow = import_optional("pyarrow", "Parquet files", "arrow")
-    parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
-    writer: Any = None
-    with replacing(path) as stream:
-
-        def write(columns: dict[str, Any]) -> None:
-            nonlocal writer
-            table = arrow.table({name: arrow.array(np.ascontiguousarray(part)) for name, part in columns.items()})
-            table = table.replace_schema_metadata(metadata)
-            writer = writer or parquet.ParquetWriter(stream, table.schema)
-            writer.write_table(table)
-
-        try:
-            yield write
-        except BaseException:
-            if writer is not None:
-                writer.is_open = False  # Its file will be gone; closing it later would fail.
-            raise
-        if writer is not None:
-            writer.close()
 
 
 def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

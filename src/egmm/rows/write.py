@@ -1,6 +1,7 @@
 """Results for rows that do not fit in memory, written to Parquet as they come."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,24 +27,39 @@ def check_out(out: str | PathLike[str], sources: Sequence[Path]) -> Path:
 
 def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: dict[bytes, bytes] | None) -> Path:
     """Write results block by block to a Parquet file that appears only when it is whole."""
-    pa = import_optional("pyarrow", "Files", "arrow")
-    parquet = import_optional("pyarrow.parquet", "Files", "arrow")
-    writer = None
     try:
-        with replacing(path) as stream:
+        with growing_parquet(path, metadata) as write:
             for columns in _groups(parts):
-                table = pa.table(dict(zip(names, columns, strict=True)), metadata=metadata)
-                writer = writer or parquet.ParquetWriter(stream, table.schema)
-                writer.write_table(table)
-            if writer is not None:
-                writer.close()
-    except BaseException as error:
-        if writer is not None:
-            writer.is_open = False  # Its file is gone; closing it later would fail once more.
-        if not isinstance(error, OSError):
-            raise
+                write(dict(zip(names, columns, strict=True)))
+    except OSError as error:
         raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; nothing was left there") from error
     return path
+
+
+@contextmanager
+def growing_parquet(
+    path: Path, metadata: dict[bytes, bytes] | None = None
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Offer a function that adds a row group, given by its columns, to a Parquet file that appears when it is whole."""
+    pa = import_optional("pyarrow", "Parquet files", "arrow")
+    parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
+    writer: Any = None
+
+    def write(columns: Mapping[str, Any]) -> None:
+        nonlocal writer
+        table = pa.table({name: np.ascontiguousarray(part) for name, part in columns.items()}, metadata=metadata)
+        writer = writer or parquet.ParquetWriter(stream, table.schema)
+        writer.write_table(table)
+
+    try:
+        with replacing(path) as stream:
+            yield write
+            if writer is not None:
+                writer.close()
+    except BaseException:
+        if writer is not None:
+            writer.is_open = False  # Its file is gone; closing it later would fail once more.
+        raise
 
 
 def _groups(parts: Iterable[Any]) -> Iterator[list[Any]]:
