@@ -1,7 +1,6 @@
 """Rows in memory or in a memory map."""
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +80,5 @@ class ArrayRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._threads.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._threads.close()

@@ -56,10 +56,8 @@ class Piece:
     columns: list[FloatArray]
     weight: FloatArray | None
 
-    def part(self, first: int, last: int) -> "Piece":
-        """Return rows from `first` to `last`."""
-        weight = None if self.weight is None else self.weight[first:last]
-        return Piece([column[first:last] for column in self.columns], weight)
+    def __getitem__(self, rows: slice) -> "Piece":
+        return Piece([column[rows] for column in self.columns], None if self.weight is None else self.weight[rows])
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -108,22 +106,14 @@ class ArrowRows(FileRows):
         rows._own = threading.local()
         return rows
 
-    def runs(self) -> Iterator[list[Piece]]:
-        """Yield each block as the pieces it consists of."""
-        parts: list[Piece] = []
-        missing = BLOCK_ROWS
-        for piece in self._pieces():
-            first = 0
-            while first < len(piece):
-                part = piece.part(first, first + missing)
-                parts.append(part)
-                first += len(part)
-                missing -= len(part)
-                if missing == 0:
-                    yield parts
-                    parts, missing = [], BLOCK_ROWS
-        if parts:
-            yield parts
+    def pieces(self) -> Iterator[Piece]:
+        """Yield Arrow's batches as columns."""
+        pa = import_optional("pyarrow", "Files", "arrow")
+        try:
+            yield from self._batches()
+        except (pa.ArrowException, OSError) as error:
+            self.check_unchanged()
+            raise ReadError(self._diagnosis(error)) from error
 
     def load(self, run: list[Piece]) -> tuple[FloatArray, FloatArray | None]:
         """Copy a run's columns into the calling thread's block."""
@@ -150,14 +140,6 @@ class ArrowRows(FileRows):
         if at not in self._counts:
             self._counts[at] = int(self._fragments[at].count_rows())
         return self._counts[at]
-
-    def _pieces(self) -> Iterator[Piece]:
-        pa = import_optional("pyarrow", "Files", "arrow")
-        try:
-            yield from self._batches()
-        except (pa.ArrowException, OSError) as error:
-            self.check_unchanged()
-            raise ReadError(self._diagnosis(error)) from error
 
     def _batches(self) -> Iterator[Piece]:
         first = 0

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -147,9 +146,7 @@ class DaskRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing to close: the cluster is the user's."""
 
 

@@ -1,11 +1,10 @@
 """Rows in files larger than memory, read block by block as often as needed; npy files are read here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -73,8 +72,8 @@ class FileRows:
         rows._scaling = centre, scale
         return rows
 
-    def runs(self) -> Iterator[Sequence[Any]]:
-        """Yield blocks of BLOCK_ROWS rows, the last one shorter, as the pieces that `load` joins."""
+    def pieces(self) -> Iterable[Any]:
+        """Rows of the files in order, in pieces of any length that slices cut."""
         raise NotImplementedError
 
     def load(self, run: Any) -> tuple[FloatArray, FloatArray | None]:
@@ -128,6 +127,23 @@ class FileRows:
             row -= count
         raise IndexError(row)
 
+    def runs(self) -> Iterator[list[Any]]:
+        """Yield blocks of BLOCK_ROWS rows, the last one shorter, as the pieces that `load` joins."""
+        parts: list[Any] = []
+        missing = BLOCK_ROWS
+        for piece in self.pieces():
+            first = 0
+            while first < len(piece):
+                part = piece[first : first + missing]
+                parts.append(part)
+                first += len(part)
+                missing -= len(part)
+                if missing == 0:
+                    yield parts
+                    parts, missing = [], BLOCK_ROWS
+        if parts:
+            yield parts
+
     def check_unchanged(self) -> None:
         """Say which file is no longer the one that was scanned."""
         for file, stamp in zip(self.files, self._stamps, strict=True):
@@ -163,10 +179,8 @@ class FileRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._threads.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._threads.close()
 
 
 class NpyRows(FileRows):
@@ -184,22 +198,9 @@ class NpyRows(FileRows):
         shape = (sum(len(array) for array in self._arrays), n_features)
         super().__init__(files, None, shape, np.float32 if single else np.float64)
 
-    def runs(self) -> Iterator[list[FloatArray]]:
-        """Yield each block as the slices it consists of."""
-        parts: list[FloatArray] = []
-        missing = BLOCK_ROWS
-        for array in self._arrays:
-            first = 0
-            while first < len(array):
-                part = array[first : first + missing]
-                parts.append(part)
-                first += len(part)
-                missing -= len(part)
-                if missing == 0:
-                    yield parts
-                    parts, missing = [], BLOCK_ROWS
-        if parts:
-            yield parts
+    def pieces(self) -> list[FloatArray]:
+        """Return the files' arrays."""
+        return self._arrays
 
     def load(self, run: list[FloatArray]) -> tuple[FloatArray, None]:
         """Return the rows where they are, or joined where they cross files."""
