@@ -142,13 +142,9 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
 def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> Distinct:
     """Merge equal voxels; real numbers and whole ones of many levels are rounded to a fraction of the noise first."""
     rounded = [_levels(column, noise) for column, noise in zip(columns, noises, strict=True)]
-    inverse, n_distinct = merge_equal(rounded[0].levels)
-    for column in rounded[1:]:
-        inverse, n_distinct = merge_equal(inverse * (int(column.levels.max()) + 1) + column.levels)
-    some = np.empty(n_distinct, dtype=np.int64)
-    some[inverse] = np.arange(len(inverse))
+    inverse, some = merge_equal([column.levels for column in rounded])
     rows = np.stack([column.low + column.step * column.levels[some] for column in rounded], axis=1)
-    return Distinct(rows, np.bincount(inverse, minlength=n_distinct).astype(np.float64), inverse)
+    return Distinct(rows, np.bincount(inverse).astype(np.float64), inverse)
 
 
 class _Levels(NamedTuple):
@@ -169,7 +165,17 @@ def _levels(column: NDArray[Any], noise: float) -> _Levels:
     return _Levels(np.asarray(levels, dtype=np.int64), low, step)
 
 
-def merge_equal(code: IntArray) -> tuple[IntArray, int]:
+def merge_equal(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Number the distinct rows of columns >= 0 in ascending order: which one each voxel has, and a voxel of each."""
+    inverse, n_distinct = _numbered(columns[0])
+    for column in columns[1:]:
+        inverse, n_distinct = _numbered(inverse * (int(column.max()) + 1) + column)
+    some = np.empty(n_distinct, dtype=np.int64)
+    some[inverse] = np.arange(len(inverse))
+    return inverse, some
+
+
+def _numbered(code: IntArray) -> tuple[IntArray, int]:
     """Number the distinct codes in ascending order: which one each voxel has, and how many there are."""
     if int(code.max()) >= DENSE_CODES:
         found, inverse = np.unique(code, return_inverse=True)

@@ -86,7 +86,8 @@ def fuse(
     check_choice("on_conflict", on_conflict, ON_CONFLICT)
     mappings, found = _mappings(parts, refining, names)
     rates = _rates(discounts, len(parts))
-    index, chosen = _distinct_pairs(parts)
+    index, some = merge_equal([part.index for part in parts])
+    chosen = [part.index[some] for part in parts]
     blocks: list[Masses] = []
     conflicts = np.zeros(len(chosen[0]))
     with Progress("fuse", len(conflicts), enabled=bool(verbose)) as progress:
@@ -147,16 +148,6 @@ def refine(segmented: SegmentedImage, refining: Any, names: Sequence[str] | None
     mass, focal = _refine(segmented.kinds, mappings[0], 0.0)
     mass.setflags(write=False)
     return replace(segmented, kinds=CredalPartition(mass, focal), names=cluster_names(focal.n_clusters, found))
-
-
-def _distinct_pairs(parts: list[SegmentedImage]) -> tuple[IntArray, list[IntArray]]:
-    """Which combination of the sources' kinds each voxel has, and the kinds of each distinct combination."""
-    index, n_distinct = merge_equal(parts[0].index.astype(np.int64))
-    for part in parts[1:]:
-        index, n_distinct = merge_equal(index * len(part.kinds) + part.index)
-    some = np.empty(n_distinct, dtype=np.int64)
-    some[index] = np.arange(len(index))
-    return index, [part.index[some] for part in parts]
 
 
 def _split_arguments(sources: Sequence[Any], refining: Any) -> tuple[list[SegmentedImage], Any]:
@@ -295,10 +286,7 @@ def _rates(discounts: Any, n_sources: int) -> list[float]:
 
 def _refine(part: CredalPartition, mapping: _Mapping, rate: float) -> Masses:
     """Masses over the common frame: each set goes to the union of what its clusters stand for."""
-    members = part.focal_sets.membership
-    bits = (mapping.images >> np.arange(mapping.n_clusters, dtype=np.int64)[:, None]) & 1
-    covered = (members @ bits.T.astype(np.int64)) > 0
-    masks = covered @ (np.int64(1) << np.arange(mapping.n_clusters, dtype=np.int64))
+    masks = np.bitwise_or.reduce(np.where(part.focal_sets.membership, mapping.images, 0), axis=1)
     mass, focal = transport(part.mass, masks, mapping.n_clusters)
     return discount(mass, focal, rate) if rate > 0 else (mass, focal)
 

@@ -220,7 +220,7 @@ class SegmentedImage:
         cut = self._cut(at, axis)
         clusters = range(self.n_clusters) if cluster is None else [cluster]
         parts = [tuple(cut(part) for part in self._rough(k)) for k in clusters]
-        titles = [f"{self.names[k]}" for k in clusters]
+        titles = [self.names[k] for k in clusters]
         across = voxel_sides(self.affine, self.mask.shape)
         rows, columns = across if self.mask.ndim == 2 else np.delete(across, axis)
         return plot_approximations(
@@ -236,9 +236,7 @@ class SegmentedImage:
 
     def named(self, *names: str) -> "SegmentedImage":
         """Return the same segmentation with these names of clusters."""
-        if len(names) != self.n_clusters:
-            raise ValueError(f"names must name {self.n_clusters} clusters, got {len(names)}: {list(names)}.")
-        return replace(self, names=tuple(names))
+        return replace(self, names=cluster_names(self.n_clusters, names))
 
     def __repr__(self) -> str:
         grid = " x ".join(str(side) for side in self.mask.shape)

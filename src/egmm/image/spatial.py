@@ -164,22 +164,29 @@ def pool_images(
         if largest > LARGEST:
             raise ValueError(f"{image.name} has grey levels up to {largest:g}, too large to be pooled; rescale it.")
     values = [np.where(inside, image.data, 0).astype(np.float32) for image in cropped]
-    sums = [value.copy() for value in values]
-    total = np.ones(inside.shape, dtype=np.float32)
     with Progress("neighbours", n_bonds(inside.shape, how), enabled=bool(verbose)) as progress:
-        for done, (here, there, weight) in enumerate(bonds(cropped, inside, how), start=1):
-            total[here] += weight
-            total[there] += weight
-            for value, summed in zip(values, sums, strict=True):
-                summed[here] += weight * value[there]
-                summed[there] += weight * value[here]
-            progress.update(done)
+        sums, total = _weighted_sums(values, cropped, inside, how, progress)
     pooled = []
     for image, summed in zip(images, sums, strict=True):
         out = np.zeros(mask.shape, dtype=np.float32)
         out[box] = np.where(inside, summed / total, 0)
         pooled.append(Image(out, image.name, image.affine, image.header))
     return pooled
+
+
+def _weighted_sums(
+    values: list[Grid], images: list[Image], mask: BoolArray, how: Neighbourhood, progress: Progress
+) -> tuple[list[Grid], Grid]:
+    """Values of each voxel plus those of its neighbours times their weights, and the sum of the weights."""
+    sums, total = [value.copy() for value in values], np.ones(mask.shape, dtype=np.float32)
+    for done, (here, there, weight) in enumerate(bonds(images, mask, how), start=1):
+        total[here] += weight
+        total[there] += weight
+        for value, summed in zip(values, sums, strict=True):
+            summed[here] += weight * value[there]
+            summed[there] += weight * value[here]
+        progress.update(done)
+    return sums, total
 
 
 class Combined(NamedTuple):
@@ -196,9 +203,9 @@ def combine_neighbours(
     mask: BoolArray,
     how: Neighbourhood,
     *,
-    rule: str = "geometric",
-    independence: float = 0.5,
-    verbose: int = 0,
+    rule: str,
+    independence: float,
+    verbose: int,
 ) -> Combined:
     """Combine every voxel's masses with its neighbours' discounted masses; see `spatial_evidence`."""
     check_choice("rule", rule, RULES)
@@ -220,15 +227,7 @@ def _geometric(
 ) -> FloatArray:
     """Weighted geometric means of masses, to the power (total weight) ** independence."""
     logs = [_spread(np.log(np.maximum(column, MASS_FLOOR)), mask) for column in mass.T]
-    sums = [log.copy() for log in logs]
-    total = np.ones(mask.shape, dtype=np.float32)
-    for done, (here, there, weight) in enumerate(bonds(images, mask, how), start=1):
-        total[here] += weight
-        total[there] += weight
-        for log, summed in zip(logs, sums, strict=True):
-            summed[here] += weight * log[there]
-            summed[there] += weight * log[here]
-        progress.update(done)
+    sums, total = _weighted_sums(logs, images, mask, how, progress)
     power = total[mask] ** (independence - 1)
     out = np.stack([summed[mask] * power for summed in sums], axis=1).astype(np.float64)
     out -= out.max(axis=1, keepdims=True)
