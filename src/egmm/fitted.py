@@ -115,12 +115,14 @@ class FittedMixture(BaseEstimator):
 
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
-        return self._apply(X, assign.pignistics, self._cluster_names(), out)
+        check_is_fitted(self)
+        names = [f"cluster_{k + 1}" for k in range(self.focal_sets_.n_clusters)]
+        return self._apply(X, assign.pignistics, names, out)
 
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         check_is_fitted(self)
-        return self._apply(X, assign.masses, self._set_names(), out, parquet_metadata(self.focal_sets_))
+        return self._apply(X, assign.masses, list(self.focal_sets_.labels), out, parquet_metadata(self.focal_sets_))
 
     def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
@@ -392,14 +394,6 @@ class FittedMixture(BaseEstimator):
         n_passes = EXPECTED_PASSES if is_compiled() else 1
         engine = choose_engine(self.engine, *rows.size, model.shares, model.is_shared, n_passes)
         return partial(function, model=model, engine=engine)
-
-    def _cluster_names(self) -> list[str]:
-        check_is_fitted(self)
-        return [f"cluster_{k + 1}" for k in range(self.focal_sets_.n_clusters)]
-
-    def _set_names(self) -> list[str]:
-        check_is_fitted(self)
-        return list(self.focal_sets_.labels)
 
 
 def _plain(value: Any) -> Any:
