@@ -88,6 +88,24 @@ def test_pooling_is_the_weighted_mean(noisy: tuple[np.ndarray, np.ndarray]) -> N
     assert not pooled[~mask].any()
 
 
+@pytest.mark.parametrize("inside", [1, 255, 0.5])
+def test_a_voxel_that_is_not_zero_in_the_mask_counts_whatever_its_number(
+    noisy: tuple[np.ndarray, np.ndarray], inside: float
+) -> None:
+    image, mask = noisy
+    expected = pool_images([read_image(image)], mask)[0].data
+    np.testing.assert_array_equal(pool_images([read_image(image)], np.where(mask, inside, 0))[0].data, expected)
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [(np.ones((3, 4), bool), "image and mask must be on one grid"), (np.zeros((8, 9), bool), "mask is empty")],
+)
+def test_images_are_not_pooled_in_a_mask_of_another_grid_or_without_voxels(mask: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pool_images([read_image(np.arange(72.0).reshape(8, 9))], mask)
+
+
 def test_pooled_grey_levels_give_the_geometric_mean_of_the_masses(noisy: tuple[np.ndarray, np.ndarray]) -> None:
     """With one covariance, pooling evidence is pooling grey levels."""
     image, mask = noisy

@@ -15,7 +15,7 @@ from egmm._progress import Progress
 from egmm.belief import FocalSets, commonality, conflict, superset_differences
 from egmm.belief.masses import Masses
 from egmm.image.features import bounding_box, largest_level, noise_level
-from egmm.image.io import Image
+from egmm.image.io import Image, read_mask
 
 Grid: TypeAlias = NDArray[np.float32]
 
@@ -121,7 +121,7 @@ def _reaches(how: Neighbourhood, shape: tuple[int, ...]) -> list[int]:
 
 
 def pool_images(
-    images: Sequence[Image], mask: BoolArray, how: Neighbourhood | None = None, *, verbose: int = 0
+    images: Sequence[Image], mask: Any, how: Neighbourhood | None = None, *, verbose: int = 0
 ) -> list[Image]:
     r"""Replace every grey level by the weighted mean of its neighbourhood, edges kept.
 
@@ -135,8 +135,8 @@ def pool_images(
     ----------
     images : sequence of Image
         Modalities on one grid.
-    mask : ndarray of bool
-        Voxels that count; the others become 0.
+    mask : image
+        Voxels that count, those that are not zero; the others become 0. None takes all.
     how : Neighbourhood, default=None
         Weights of the neighbours; None takes the defaults.
     verbose : int, default=0
@@ -156,6 +156,7 @@ def pool_images(
     (True, True)
     """
     how = how or Neighbourhood()
+    mask = read_mask(mask, images[0])
     box = bounding_box(mask)
     inside = mask[box]
     cropped = [Image(image.data[box], image.name, image.affine) for image in images]
