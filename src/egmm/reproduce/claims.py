@@ -8,15 +8,14 @@ import numpy as np
 from egmm.metrics import friedman_critical_value, friedman_statistic
 from egmm.reproduce.algorithms import ALGORITHMS, ONE_MODEL, PAPER_MODE
 from egmm.reproduce.cells import Results
-from egmm.reproduce.experiments import A_FEW_ROWS, BRAINS, EBIC_COUNTS
+from egmm.reproduce.experiments import A_FEW_ROWS, BRAINS, EBIC_COUNTS, PRINTED_CHOICE
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, peers_of, ranks_without_missing, scores
+from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, peers_of, ranks_without_missing, scores, short_name
 from egmm.reproduce.sheets import Sheet, Text, listed, seconds, summarise, verdict
 
 ENOUGH = 0.9
 """Share of simulated sets on which the number of clusters must be the paper's."""
-
 
 FOUR_BOUNDARIES = 4
 
@@ -57,12 +56,12 @@ def _simulated(results: Results, dataset: str) -> list[Claim]:
     """The number of clusters chosen over many draws, and whether the printed EBIC is one that a draw could have."""
     paper = printed("ebic")
     values = {count: paper.entry(dataset, str(count))[0] for count in EBIC_COUNTS}
-    best = max(values, key=lambda count: values[count])
+    best = PRINTED_CHOICE[dataset]
     claims = []
     for way in WAYS:
         chosen = results.values("ebic", dataset, way, "chosen")
         found = f"in {chosen.count(best)} of {len(chosen)} draws"
-        statement = f"{dataset}: {best} clusters are chosen in nine of ten draws or more ({_short(way)})"
+        statement = f"{dataset}: {best} clusters are chosen in nine of ten draws or more ({short_name(way)})"
         claims.append(Claim(statement, found, chosen.count(best) >= ENOUGH * len(chosen)))
     runs = {count: results.values("ebic", dataset, PAPER_MODE, str(count)) for count in EBIC_COUNTS}
     outside = [count for count in runs if not min(runs[count]) <= values[count] <= max(runs[count])]
@@ -89,10 +88,6 @@ def _open_rows(results: Results) -> list[Claim]:
             every >= ENOUGH * len(sets),
         ),
     ]
-
-
-def _short(way: str) -> str:
-    return way.removeprefix("EGMM, ")
 
 
 def _examples(results: Results, plan: Plan) -> list[Claim]:  # noqa: ARG001
@@ -136,7 +131,7 @@ def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
             parts.append(f"{MEASURES[measure]} {ranks[-1]:.2f}{others}")
         claims.append(
             Claim(
-                f"EGMM has the best average rank, {group} C ({_short(way)})",
+                f"EGMM has the best average rank, {group} C ({short_name(way)})",
                 ", ".join(parts),
                 all(firsts),
             )
@@ -156,7 +151,7 @@ def _closest(results: Results, plan: Plan) -> list[Claim]:
                 for name in (*peers_of("clusters"), way)
             }
             wins += [row] if errors[way] <= np.nanmin(list(errors.values())) + 1e-9 else []
-        statement = f"EGMM's number of clusters is the closest to the classes on most data sets ({_short(way)})"
+        statement = f"EGMM's number of clusters is the closest to the classes on most data sets ({short_name(way)})"
         claims.append(Claim(statement, f"on {listed(wins)}", len(wins) > len(plan.datasets) / 2))
     return claims
 
@@ -188,7 +183,7 @@ def _fastest(results: Results, plan: Plan) -> list[Claim]:
             slower += [f"{row} ({name} {seconds(times[name])}, EGMM {seconds(times[way])})" for name in quicker]
         claims.append(
             Claim(
-                f"EGMM is the fastest evidential algorithm on every data set ({_short(way)})",
+                f"EGMM is the fastest evidential algorithm on every data set ({short_name(way)})",
                 f"not on {listed(slower)}" if slower else "on all of them",
                 not slower,
             )

@@ -14,7 +14,7 @@ from egmm.cluster import BPEC, ECM
 from egmm.datasets import load_uci, make_diamond, make_four_class, make_two_class
 from egmm.image import SegmentedImage, fuse, make_brain_phantom
 from egmm.image import segment as segment_image
-from egmm.image.phantom import BrainPhantom
+from egmm.image.phantom import AREAS, BrainPhantom
 from egmm.metrics import ari, matched_accuracy, nmi, purity, set_scores
 from egmm.mixture import EGMM
 from egmm.reproduce.algorithms import ALGORITHMS, PAPER_MODE, fit, paper_mode
@@ -40,8 +40,7 @@ KMEANS_STARTS = 10
 
 T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
 T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
-AREAS = ("pathology", "CSF", "normal")
-"""What the clusters of the two modalities mean on their common frame."""
+"""What the clusters of the two modalities mean on the frame of the three areas."""
 
 BRAINS: Mapping[str, dict[str, Any]] = {
     "phantom, noise 3 %": {"noise": 3.0, "inu": 0.0},
@@ -123,7 +122,7 @@ def _worth(model: EGMM) -> tuple[bool, float]:
 
 
 def _left_open(partition: CredalPartition) -> Numbers:
-    """Share of rows whose heaviest set has several clusters, and how many such sets have more than a few rows."""
+    """Share of rows whose heaviest set has several clusters, and how many such sets have enough to be seen."""
     is_meta, sets = partition.focal_sets.is_meta, partition.sets()
     rows = np.bincount(sets, minlength=len(is_meta))
     return {"open": float(is_meta[sets].mean()), "open_sets": int((rows[is_meta] >= A_FEW_ROWS).sum())}
@@ -186,6 +185,6 @@ def compute(cell: Cell, plan: Plan, n_jobs: int | None = None) -> tuple[Cell, Nu
             numbers = EXPERIMENTS[cell.experiment](cell, plan)
         return cell, {**numbers, "spent": round(time.process_time() - began, 3)}
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-        if cell.experiment != "ebic" and cell.dataset in datasets():
+        if cell.dataset in datasets():
             real(cell.dataset, plan.data)  # Data that are not what they should be are no failure of an algorithm.
         return cell, {"failure": str(error)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import EBIC_COUNTS, KMEANS_STARTS, brain_phantom, segment_brain, simulated
 from egmm.reproduce.paper import printed
 from egmm.reproduce.plan import Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, scores
+from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, scores, short_name
 from egmm.reproduce.sheets import summarise
 
 SEEDS = {"Two-class": 1, "Four-class": 8}
@@ -27,7 +28,6 @@ SEEDS = {"Two-class": 1, "Four-class": 8}
 
 IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
 """Algorithms of the figure of what imprecision buys."""
-
 
 MOST_OPEN = 0.95
 """Where more rows are left open, the accuracy of the rest says nothing."""
@@ -104,32 +104,22 @@ def four_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     return axes[0].figure
 
 
-def _rank_diagrams(results: Results, plan: Plan, group: str) -> Any:
-    """Bonferroni-Dunn diagrams: a row per measure; the printed ranks, paper mode, our defaults."""
+def rank_diagrams(group: str, results: Results, plan: Plan) -> Any:
+    """Bonferroni-Dunn diagrams, level 0.05: a row per measure; the printed ranks, paper mode, our defaults."""
     names = [name for name, (experiment, _) in GROUPS.items() if experiment == group]
     axes = _sheet(len(names), 3, (4.9, 2.3))
     for row, name in zip(axes, names, strict=True):
         paper = printed(name)
-        sources = [("printed", [*paper.columns[:-1], "EGMM"], list(paper.average_ranks or ()), len(paper.rows))]
+        sources = [("printed", list(paper.columns), list(paper.average_ranks or ()), len(paper.rows))]
         for way in WAYS:
             table = scores(results, plan, name, way)
             ranks = table.average_ranks.tolist()
-            sources.append((way.removeprefix("EGMM, "), [*table.algorithms[:-1], "EGMM"], ranks, len(plan.datasets)))
+            sources.append((short_name(way), [*table.algorithms[:-1], "EGMM"], ranks, len(plan.datasets)))
         for ax, (source, algorithms, ranks, n_sets) in zip(row, sources, strict=True):
             difference = bonferroni_dunn_difference(len(algorithms), n_sets)
             plot_critical_difference(algorithms, ranks, difference, control="EGMM", ax=ax)
             ax.set_title(f"{MEASURES[GROUPS[name][1]]}: {source}")
     return axes[0, 0].figure
-
-
-def ranks_known(results: Results, plan: Plan) -> Any:
-    """Bonferroni-Dunn diagrams with known number of clusters, level 0.05."""
-    return _rank_diagrams(results, plan, "known")
-
-
-def ranks_unknown(results: Results, plan: Plan) -> Any:
-    """Bonferroni-Dunn diagrams with unknown number of clusters, level 0.05."""
-    return _rank_diagrams(results, plan, "unknown")
 
 
 def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
@@ -227,13 +217,13 @@ FIGURES: Mapping[str, Picture] = {
         "Bonferroni-Dunn, unknown number of clusters",
         "Average ranks, best to the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
         ("nmi-unknown", "ari-unknown"),
-        ranks_unknown,
+        partial(rank_diagrams, "unknown"),
     ),
     "ranks-known": Picture(
         "Bonferroni-Dunn, known number of clusters",
         "Average ranks, best to the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
         ("purity", "nmi", "ari"),
-        ranks_known,
+        partial(rank_diagrams, "known"),
     ),
     "imprecision": Picture(
         "What imprecision buys",

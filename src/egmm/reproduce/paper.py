@@ -10,9 +10,6 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_choice
 
-EGMM_NAME = "EGMM"
-"""Column of the paper's own algorithm."""
-
 LEAST_TOLERANCE = 0.02
 """How far a mean may be from a printed one whose spread is printed as 0."""
 

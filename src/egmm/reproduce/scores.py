@@ -34,6 +34,15 @@ GROUPS = {
 MEASURES = {"purity": "Purity", "nmi": "NMI", "ari": "ARI"}
 
 
+def short_name(way: str) -> str:
+    """Name of a way of fitting EGMM, without the algorithm's.
+
+    >>> short_name(PAPER_MODE)
+    'paper mode'
+    """
+    return way.removeprefix("EGMM, ")
+
+
 def peers_of(name: str) -> list[str]:
     """Algorithms of a printed table but EGMM."""
     return [column for column in printed(name).columns if column != "EGMM"]
@@ -115,7 +124,7 @@ def _cell(sheet: Sheet, measure: str, found: Summary, rank: float, paper: Printe
 
 def _average_line(table: Scores, columns: Sequence[str], way: str, paper: Printed) -> list[Text]:
     """Average ranks of the peers and one way of EGMM; the printed ones below those of the paper's mode."""
-    line = [Text(f"Average rank, {way.removeprefix('EGMM, ')}")]
+    line = [Text(f"Average rank, {short_name(way)}")]
     for column in columns:
         if column not in table.algorithms:
             line.append(Text(""))
@@ -187,9 +196,7 @@ def ranks_sheet(results: Results, plan: Plan) -> Sheet:
             table = scores(results, plan, name, way)
             found = table.average_ranks.tolist()
             n_sets = len(plan.datasets)
-            rows.append(
-                (way.removeprefix("EGMM, "), table.algorithms, found, n_sets, friedman_statistic(found, n_sets))
-            )
+            rows.append((short_name(way), table.algorithms, found, n_sets, friedman_statistic(found, n_sets)))
         for source, algorithms, ranks, n_sets, statistic in rows:
             _rank_line(sheet, title, source, algorithms, ranks, n_sets, statistic)
     sheet.notes.append(

@@ -8,10 +8,19 @@ import numpy as np
 
 from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, ONE_MODEL, PAPER_MODE
 from egmm.reproduce.cells import Results
-from egmm.reproduce.experiments import BRAINS, EBIC_COUNTS, Cell
+from egmm.reproduce.experiments import BRAINS, EBIC_COUNTS, PRINTED_CHOICE, Cell
 from egmm.reproduce.paper import printed
 from egmm.reproduce.plan import SIMULATED, Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, clusters_sheet, peers_of, ranks_sheet, score_sheet
+from egmm.reproduce.scores import (
+    GROUPS,
+    MEASURES,
+    WAYS,
+    clusters_sheet,
+    peers_of,
+    ranks_sheet,
+    score_sheet,
+    short_name,
+)
 from egmm.reproduce.sheets import Number, Sheet, Text, seconds, summarise, with_spread
 
 EVIDENTIAL = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.is_evidential)
@@ -45,10 +54,10 @@ def ebic_sheet(results: Results, plan: Plan) -> Sheet:
     )
     for row in SIMULATED:
         values = [paper.entry(row, str(count))[0] for count in EBIC_COUNTS]
-        best = EBIC_COUNTS[int(np.argmax(values))]
-        sheet.lines.append([Text(row), Text("paper"), *(Text(f"{value:.1f}") for value in values), Text(str(best))])
+        printed_line = [*(f"{value:.1f}" for value in values), str(PRINTED_CHOICE[row])]
+        sheet.lines.append([Text(row), Text("paper"), *map(Text, printed_line)])
         for column in WAYS:
-            line = [Text(""), Text(column.removeprefix("EGMM, "))]
+            line = [Text(""), Text(short_name(column))]
             for count, value in zip(EBIC_COUNTS, values, strict=True):
                 runs = results.values("ebic", row, column, str(count))
                 found = summarise(runs)
@@ -97,10 +106,10 @@ def cpu_sheet(results: Results, plan: Plan) -> Sheet:
         line = [Text(row)]
         for column in columns:
             value = _cpu_time(results, row, column)
-            theirs = paper.entry(row, ALGORITHMS[column].printed)[0] if column not in (ONE_MODEL, DEFAULTS) else np.nan
+            is_printed = column not in (ONE_MODEL, DEFAULTS)
+            theirs = paper.entry(row, ALGORITHMS[column].printed)[0] if is_printed else np.nan
             sheet.numbers.append(Number("cpu", row, column, "seconds", value, printed=theirs))
-            below = "" if column in (ONE_MODEL, DEFAULTS) else _time(theirs, their_base)
-            line.append(Text(_time(value, base), below))
+            line.append(Text(_time(value, base), _time(theirs, their_base) if is_printed else ""))
         sheet.lines.append(line)
     return sheet
 

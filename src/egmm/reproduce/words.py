@@ -42,7 +42,7 @@ STARTS_CHOSEN = (
 
 def explain(sheet: Sheet) -> None:
     """Add a note for the data sets where the paper's mode is beyond the printed spread, one for each reason."""
-    group = "known" if GROUPS.get(sheet.name, ("unknown",))[0] == "known" else "unknown"
+    group = GROUPS[sheet.name][0] if sheet.name in GROUPS else "unknown"
     notes: dict[str, list[str]] = {}
     for number in sheet.numbers:
         if number.column == PAPER_MODE and number.verdict in {"better", "worse"}:
