@@ -220,7 +220,7 @@ def compare(
     """Fit several algorithms to the same rows; with --label, score them against the known classes."""
     from egmm.cli import comparing
 
-    known = tuple(comparing.available())
+    known = tuple(comparing.ALGORITHMS)
     comparing.compare(
         o.Source(rows, o.names(columns), label, header),
         known

@@ -10,14 +10,16 @@ import numpy as np
 import egmm
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.data import read_data
-from egmm.cli.models import check_enough, scaling_of, scores
-from egmm.cli.notes import notes_on_data, tell
+from egmm.cli.models import check_enough, prepare, scores
+from egmm.cli.notes import tell
 from egmm.cli.options import Source
 from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
-ALGORITHMS = ("EGMM", "ECM", "FCM", "BPEC", "BootGMM")
-"""Estimators that give a credal partition, as far as this version exports them."""
+ALGORITHMS: dict[str, Any] = {
+    estimator.__name__.lower(): estimator for estimator in (egmm.EGMM, egmm.ECM, egmm.FCM, egmm.BPEC, egmm.BootGMM)
+}
+"""Estimators that give a credal partition, by the name typed on the command line."""
 
 HEADINGS = {
     "seconds": "seconds",
@@ -31,11 +33,6 @@ HEADINGS = {
     "precise accuracy": "precise\naccuracy",
 }
 """Columns on the screen; two lines of heading keep the table within 80 columns."""
-
-
-def available() -> dict[str, Any]:
-    """Algorithms of this version by the name typed on the command line."""
-    return {name.lower(): getattr(egmm, name) for name in ALGORITHMS if name in egmm.__all__}
 
 
 def compare(
@@ -55,15 +52,15 @@ def compare(
         check_table(out, force=force)
     data = read_data(source)
     check_enough(len(data.X), n_clusters)
-    X = scaling_of(data).apply(data.X) if standardize else data.X
-    notes, is_talking = notes_on_data(data), not (quiet or as_machine)
+    X, _, notes = prepare(data, standardize=standardize)
+    is_talking = not (quiet or as_machine)
     tell(notes, wanted=is_talking)
     records = []
     wanted = {"n_clusters": n_clusters, "random_state": seed, "verbose": int(is_talking)}
     for name in algorithms:
         if is_talking:
             message(f"fitting {name} ...")
-        records.append(_measure(name, available()[name], X, wanted, data.labels))
+        records.append(_measure(name, ALGORITHMS[name], X, wanted, data.labels))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
         write_columns(out, {key: [record.get(key) for record in records] for key in keys})

@@ -9,7 +9,7 @@ from egmm.cli.data import Data, classes_of
 from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, write_rows
 from egmm.cli.models import Fitted, fit_data
 from egmm.cli.options import Request, Source
-from egmm.cli.output import check_free, write_columns, writing_directory
+from egmm.cli.output import check_free, files_below, write_columns, writing_directory
 from egmm.cli.screen import as_json, message, say
 from egmm.datasets import make_diamond, make_four_class
 from egmm.plotting import plot_masses, plot_partition
@@ -37,7 +37,7 @@ def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
         if is_talking:
             message("Brain phantom: T1 and T2 images with lesions, segmented and fused ...")
         brain = segmenting.brain(work)
-        files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
+        files = files_below(work)
     seconds = time.perf_counter() - began
     if as_machine:
         as_json({"command": "demo", "output": str(out), "files": files, "seconds": round(seconds, 2), **facts(four)})

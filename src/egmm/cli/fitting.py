@@ -17,6 +17,7 @@ from egmm.cli.options import MAX_ITER, Request, Source
 from egmm.cli.output import (
     check_free,
     check_table,
+    files_below,
     label_columns,
     mass_columns,
     write_columns,
@@ -60,7 +61,7 @@ def fit(
         else:
             write_stream(work, fitted.model, rows)
         write_outputs(work, fitted, source, plots=plots)
-        files = sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file())
+        files = files_below(work)
     result = {"command": "fit", "source": source.path, "output": str(target), "files": files, **facts(fitted)}
     if as_machine:
         as_json(result)

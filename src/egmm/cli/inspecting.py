@@ -5,8 +5,8 @@ from typing import Any
 
 from egmm.cli import figures
 from egmm.cli.data import read_data
-from egmm.cli.models import check_enough, load_model, run_selection, scaling_of
-from egmm.cli.notes import notes_on_data, notes_on_request, tell
+from egmm.cli.models import check_enough, load_model, prepare, run_selection
+from egmm.cli.notes import notes_on_request, tell
 from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, bar, say, show_table
@@ -31,8 +31,8 @@ def select(
         check_free(out, force=force)
     data = read_data(source)
     check_enough(len(data.X), max(request.counts))
-    X = scaling_of(data).apply(data.X) if standardize else data.X
-    notes = [*notes_on_data(data._replace(labels=None)), *notes_on_request(request)]
+    X, _, notes = prepare(data._replace(labels=None), standardize=standardize)
+    notes += notes_on_request(request)
     tell(notes, wanted=request.verbose)
     selection = run_selection(X, request)
     files: list[str] = []

@@ -14,7 +14,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
 from egmm.cli.data import Data
-from egmm.cli.notes import notes_on_data, notes_on_request, tell
+from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
@@ -79,11 +79,23 @@ class Fitted:
         return self.n_rows > len(self.partition)
 
 
-def scaling_of(data: Data) -> Scaling:
-    """Centre and scale of the columns of rows in memory: those of the same rows streamed, to the bit."""
+class Prepared(NamedTuple):
+    """Rows in memory as the models see them, and what is odd about them."""
+
+    X: FloatArray
+    scaling: Scaling | None
+    notes: list[str]
+
+
+def prepare(data: Data, *, standardize: bool) -> Prepared:
+    """Scale rows in memory if that is asked for, as the same rows are streamed, to the bit."""
     with ArrayRows(data.X, None, n_jobs=1) as rows, one_blas_thread():
         total = rows.reduce(moments)
-        return Scaling.from_moments(checked_moments(total, rows, data.names))
+        notes = notes_on(data, total)
+        if not standardize:
+            return Prepared(data.X, None, notes)
+        scaling = Scaling.from_moments(checked_moments(total, rows, data.names))
+    return Prepared(scaling.apply(data.X), scaling, notes)
 
 
 def checked_moments(total: Moments, rows: Any, names: Sequence[str]) -> Moments:
@@ -96,9 +108,8 @@ def checked_moments(total: Moments, rows: Any, names: Sequence[str]) -> Moments:
 def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitted:
     """Fit one model, or several and choose."""
     began = time.perf_counter()
-    scaling = scaling_of(data) if standardize else None
-    X = data.X if scaling is None else scaling.apply(data.X)
-    notes = [*notes_on_data(data), *notes_on_request(request)]
+    X, scaling, notes = prepare(data, standardize=standardize)
+    notes += notes_on_request(request)
     tell(notes, wanted=request.verbose)
     model, selection = choose_model(X, len(X), request)
     partition, outliers = model.partition(X), model.outliers(X)

@@ -9,8 +9,7 @@ from egmm._checks import FloatArray
 from egmm.cli.data import Data
 from egmm.cli.options import Request
 from egmm.cli.screen import message, spaced
-from egmm.em.statistics import Moments, moments
-from egmm.rows.array import ArrayRows
+from egmm.em.statistics import Moments
 from egmm.rows.arrow import told_index
 from egmm.selection import CERTAINTY
 
@@ -21,12 +20,6 @@ DEPENDENT = 1e-11
 """Eigenvalue of the columns' correlations that rounding alone leaves of a zero."""
 
 SINGULAR = "a full covariance is singular, and the likelihood then comes from the ridge (--reg-covar) alone"
-
-
-def notes_on_data(data: Data) -> list[str]:
-    """Tell what is odd about rows in memory."""
-    with ArrayRows(data.X, None, n_jobs=1) as rows:
-        return notes_on(data, rows.reduce(moments))
 
 
 def notes_on(data: Data, total: Moments) -> list[str]:

@@ -136,7 +136,7 @@ class Source(NamedTuple):
     label: str | None = None
     """Column of known classes."""
     header: bool | None = None
-    """Whether text files begin with names; None means that they do, and that doubtful ones are refused."""
+    """Whether text files begin with names; None means unless they begin with numbers, and doubtful ones are refused."""
 
 
 class Request(NamedTuple):

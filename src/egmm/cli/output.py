@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from egmm._checks import import_optional
+from egmm._checks import BoolArray, import_optional
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
 from egmm.cli.screen import CommandError
@@ -77,7 +77,7 @@ def writing_directory(path: Path, *, force: bool) -> Iterator[Path]:
     work.mkdir()
     try:
         yield work
-        written = sorted(item.relative_to(work).as_posix() for item in work.rglob("*") if item.is_file())
+        written = files_below(work)
         (work / WRITTEN).write_text("\n".join([*written, ""]), encoding="utf-8")
         if not path.exists():
             work.rename(path)
@@ -88,6 +88,11 @@ def writing_directory(path: Path, *, force: bool) -> Iterator[Path]:
                 (work / name).replace(path / name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def files_below(folder: Path) -> list[str]:
+    """Files in a directory and those below it, by their names relative to it."""
+    return sorted(item.relative_to(folder).as_posix() for item in folder.rglob("*") if item.is_file())
 
 
 def _written_before(folder: Path) -> list[str]:
@@ -105,16 +110,16 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
                 place.parent.rmdir()
 
 
-def label_columns(partition: CredalPartition, outliers: Any = None) -> dict[str, Any]:
+def label_columns(partition: CredalPartition, outliers: BoolArray) -> dict[str, Any]:
     """One value per row: cluster, set and how sure they are; clusters counted from one."""
-    columns = {
+    return {
         "row": np.arange(1, len(partition) + 1),
         "cluster": partition.labels() + 1,
         "set": np.array(partition.focal_sets.labels)[partition.sets()],
         "probability": partition.pignistic().max(axis=1),
         "nonspecificity": partition.nonspecificity(),
+        "outlier": outliers,
     }
-    return columns if outliers is None else {**columns, "outlier": np.asarray(outliers)}
 
 
 def mass_columns(partition: CredalPartition) -> dict[str, Any]:
