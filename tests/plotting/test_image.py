@@ -47,6 +47,6 @@ def test_a_slice_of_a_volume_is_drawn_on_given_axes() -> None:
 def test_too_few_axes_are_named() -> None:
     _, ax = plt.subplots()
     sure = np.zeros((2, 2), dtype=bool)
-    with pytest.raises(ValueError, match="axes must be 2, one for each cluster, got 1"):
+    with pytest.raises(ValueError, match="axes must be 2 Axes, got 1"):
         plot_approximations(np.zeros((2, 2)), [sure, sure], [sure, sure], axes=ax)
     plt.close("all")

@@ -16,6 +16,7 @@ from egmm.plotting import (
     plot_partition,
     view_of,
 )
+from egmm.plotting.style import unseen_axes
 
 DOTS_PER_INCH = 150
 MOST_ROWS = 50_000
@@ -24,9 +25,7 @@ MOST_ROWS = 50_000
 
 def new_axes(columns: int = 1, size: tuple[float, float] = (6.4, 4.8), *, shared: bool = True) -> Any:
     """Axes of a figure that no window knows of."""
-    figure = import_optional("matplotlib.figure", "Figures", "plot")
-    sheet = figure.Figure(figsize=(size[0] * columns, size[1]), layout="constrained")
-    axes = sheet.subplots(1, columns, squeeze=False, sharex=shared, sharey=shared)[0]
+    axes = unseen_axes(1, columns, size, sharex=shared, sharey=shared)[0]
     return axes[0] if columns == 1 else axes
 
 

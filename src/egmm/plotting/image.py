@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egmm._checks import BoolArray, FloatArray, import_optional
-from egmm.plotting.style import plain
+from egmm._checks import BoolArray, FloatArray
+from egmm.plotting.style import axes_row_or_new, plain
 
 LOWER = (0.85, 0.1, 0.1)
 UPPER = (0.15, 0.35, 0.95)
@@ -80,13 +80,7 @@ def plot_approximations(
     >>> axes[0].get_title()
     'CSF\n4 sure, 0 ambiguous'
     """
-    if axes is None:
-        plt = import_optional("matplotlib.pyplot", "Plots", "plot")
-        size = (2.6 * len(lower), 2.6 * aspect * grey.shape[0] / grey.shape[1] + 0.9)
-        axes = plt.subplots(1, len(lower), figsize=size, squeeze=False, layout="constrained")[1]
-    axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-    if len(axes) != len(lower):
-        raise ValueError(f"axes must be {len(lower)}, one for each cluster, got {len(axes)}.")
+    axes = axes_row_or_new(axes, len(lower), (2.6, 2.6 * aspect * grey.shape[0] / grey.shape[1] + 0.9))
     for number, (ax, sure, possible) in enumerate(zip(axes, lower, upper, strict=True)):
         ax.imshow(rough_colours(grey, sure, possible), interpolation="nearest", aspect=aspect)
         title = plain(titles[number], 30) if titles is not None else f"cluster {number + 1}"

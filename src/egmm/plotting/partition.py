@@ -152,7 +152,7 @@ def plot_approximations(
     rows = check_finite_matrix("X", X, (None, None))
     check_same_length("X", rows, "partition", check_partition("partition", partition))
     means = check_centres(means, partition.n_clusters, rows.shape[1])
-    axes = axes_row_or_new(axes, 2)
+    axes = axes_row_or_new(axes, 2, (4.6, 4.2), sharex=True, sharey=True)
     plane = view_of(rows, partition, view, feature_names)
     points, rough = plane.points(rows), partition.rough(by)
     rule = " (dominance)" if by == "dominance" else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray
+from egmm._checks import FloatArray, import_optional
 from egmm.belief.focal import FocalSets
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -32,26 +32,27 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
     return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def axes_row_or_new(axes: Any, n_axes: int) -> Any:
-    """Return the given Axes as an array, or new ones side by side on common scales."""
+def axes_row_or_new(axes: Any, n_axes: int, size: tuple[float, float], **options: Any) -> Any:
+    """Return the given Axes as an array, or new ones side by side, each of a size in inches."""
     if axes is None:
-        size = (4.6 * n_axes, 4.2)
-        return pyplot().subplots(
-            1, n_axes, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
-        )[1][0]
+        figsize = (size[0] * n_axes, size[1])
+        return pyplot().subplots(1, n_axes, figsize=figsize, squeeze=False, layout="constrained", **options)[1][0]
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != n_axes:
         raise ValueError(f"axes must be {n_axes} Axes, got {len(given)}.")
     return given
 
 
+def unseen_axes(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
+    """Axes (rows, columns), each of a size in inches, of a figure that no window knows of."""
+    figure = import_optional("matplotlib.figure", "Figures", "plot")
+    sheet = figure.Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    return sheet.subplots(rows, columns, squeeze=False, **options)
+
+
 def pyplot() -> Any:
     """Import pyplot, or say how to install it."""
-    try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415
-    except ImportError:
-        raise ImportError("Plots need Matplotlib: install it with `pip install 'egmm[plot]'`.") from None
-    return plt
+    return import_optional("matplotlib.pyplot", "Plots", "plot")
 
 
 def ground(ax: Any) -> FloatArray:

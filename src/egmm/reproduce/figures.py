@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.metrics import bonferroni_dunn_difference
 from egmm.plotting import plot_approximations, plot_critical_difference, plot_density, plot_masses, plot_partition
-from egmm.plotting.style import NEUTRAL, PALETTE
+from egmm.plotting.style import NEUTRAL, PALETTE, unseen_axes
 from egmm.reproduce.algorithms import ONE_MODEL, PAPER_MODE, fit, paper_mode
 from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import EBIC_COUNTS, KMEANS_STARTS, brain_phantom, segment_brain, simulated
@@ -31,13 +31,6 @@ IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
 
 MOST_OPEN = 0.95
 """Where more rows are left open, the accuracy of the rest says nothing."""
-
-
-def _sheet(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
-    """Axes of a figure that no window knows of."""
-    figure = import_optional("matplotlib.figure", "Figures", "plot")
-    sheet = figure.Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
-    return sheet.subplots(rows, columns, squeeze=False, **options)
 
 
 def _draw_data(ax: Any, X: FloatArray, title: str) -> None:
@@ -61,7 +54,7 @@ def diamond(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     start = np.array([X[labels == k].mean(axis=0) for k in (0, 1)])
     gmm = GaussianMixture(2, means_init=start, reg_covar=0.01, random_state=0).fit(X)
     egmm = paper_mode(X, 2, 0, n_init=KMEANS_STARTS, focal_sets="full")
-    axes = _sheet(2, 3, (4.3, 3.3))
+    axes = unseen_axes(2, 3, (4.3, 3.3))
     _draw_data(axes[0, 0], X, "the objects")
     for number, point in enumerate(X, start=1):
         axes[0, 0].annotate(str(number), point, xytext=(4, 4), textcoords="offset points", fontsize=8)
@@ -80,7 +73,7 @@ def diamond(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 def two_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     """Two-class: the rows with contours; partitions by ECM, bootGMM and EGMM."""
     X = simulated("Two-class", SEEDS["Two-class"])
-    axes = _sheet(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
+    axes = unseen_axes(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
     _draw_data(axes[0], X, "the rows and their density")
     plot_density([0.5, 0.5], [[2, 4], [2, 0]], [[3, 2], [2, 3]], ax=axes[0])
     for ax, name in zip(axes[1:], ("ECM", "bootGMM", PAPER_MODE), strict=True):
@@ -95,7 +88,7 @@ def four_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     X = simulated("Four-class", SEEDS["Four-class"])
     model = paper_mode(X, 4, 0, n_init=KMEANS_STARTS)
     partition = model.partition(X)
-    axes = _sheet(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
+    axes = unseen_axes(2, 2, (4.6, 3.9), sharex=True, sharey=True).ravel()
     _draw_data(axes[0], X, "the rows and their density")
     plot_density([0.25] * 4, [[0, 0], [0, 4], [4, 4], [4, 0]], 2 * np.eye(2), ax=axes[0])
     plot_partition(X, partition, means=model.means_, hulls="lower", ax=axes[1])
@@ -107,7 +100,7 @@ def four_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 def rank_diagrams(group: str, results: Results, plan: Plan) -> Any:
     """Bonferroni-Dunn diagrams, level 0.05: a row per measure; the printed ranks, paper mode, our defaults."""
     names = [name for name, (experiment, _) in GROUPS.items() if experiment == group]
-    axes = _sheet(len(names), 3, (4.9, 2.3))
+    axes = unseen_axes(len(names), 3, (4.9, 2.3))
     for row, name in zip(axes, names, strict=True):
         paper = printed(name)
         sources = [("printed", list(paper.columns), list(paper.average_ranks or ()), len(paper.rows))]
@@ -126,7 +119,7 @@ def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
     """Brain: T1 and T2, their lower (red) and upper (red and blue) approximations, and those of the fusion."""
     phantom = brain_phantom("phantom, noise 3 %", 0, plan)
     t1, t2, fused = segment_brain(phantom, "EGMM")
-    axes = _sheet(3, 3, (2.5, 3.1))
+    axes = unseen_axes(3, 3, (2.5, 3.1))
     for row, name, image, segmented in zip(axes, ("T1", "T2"), (phantom.t1, phantom.t2), (t1, t2), strict=False):
         row[0].imshow(image, cmap="gray", interpolation="nearest")
         row[0].set_title(name, fontsize="small")
@@ -140,7 +133,7 @@ def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 def imprecision(results: Results, plan: Plan) -> Any:
     """What imprecision buys: accuracy of a label for every row, and of the rows not left open."""
     rows = list(plan.datasets)[::-1]
-    axes = _sheet(1, len(IMPRECISE), (4.1, 0.36 * len(rows) + 1.3), sharex=True, sharey=True)[0]
+    axes = unseen_axes(1, len(IMPRECISE), (4.1, 0.36 * len(rows) + 1.3), sharex=True, sharey=True)[0]
     for ax, name in zip(axes, IMPRECISE, strict=True):
         for at, row in enumerate(rows):
             found = {
