@@ -25,7 +25,7 @@ from egmm.cli.output import (
     writing_directory,
 )
 from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
-from egmm.cli.streaming import fit_stream, is_large, open_rows, write_predictions, write_stream
+from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 
 MOST_SETS = 12
@@ -49,7 +49,7 @@ def fit(
     target = out or Path(f"egmm-{_stem(source.path)}")
     check_free(target, force=force)
     rows = None
-    if is_large(source) if stream is None else stream:
+    if is_streamed(source, stream):
         if table != "parquet":
             raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
         fitted, rows = fit_stream(source, request, standardize=standardize)
@@ -213,7 +213,7 @@ def predict(
     elif as_machine:
         raise CommandError("--json needs --out: without it the rows go to standard output.")
     streamed_to = None
-    if is_large(source) if stream is None else stream:
+    if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
     model, names, scaling = load_model(model_path)
     source = source._replace(columns=names)

@@ -29,8 +29,10 @@ SAMPLE_ROWS = 50_000
 """Rows kept for figures and report."""
 
 
-def is_large(source: Source) -> bool:
-    """Whether files are too large to be read as a whole without asking."""
+def is_streamed(source: Source, asked: bool | None) -> bool:
+    """Whether files are read piece by piece: as asked, else where they are too large to be read as a whole."""
+    if asked is not None:
+        return asked
     return sum(path.stat().st_size for path in find_files(source.path)) > STREAM_BYTES
 
 
