@@ -157,7 +157,7 @@ class FocalSets:
         ('∅', '{1}', '{2}', '{1,2}')
         """
         check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
-        return cls([_mask_of(members, n_clusters) for members in sets], n_clusters)
+        return cls([mask_of(members, n_clusters) for members in sets], n_clusters)
 
     @classmethod
     def of(
@@ -197,7 +197,7 @@ class FocalSets:
             sets = list(given) if isinstance(given, Iterable) else [given]
             if not all(isinstance(members, Iterable) for members in sets):
                 raise TypeError(f"focal_sets must be a family name, a FocalSets or a list of sets, got {family!r}.")
-            focal = cls([_mask_of(members, n_clusters, "focal_sets: ") for members in sets], n_clusters)
+            focal = cls([mask_of(members, n_clusters, "focal_sets: ") for members in sets], n_clusters)
         return focal.with_empty() if empty else focal
 
     # The sets ---------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class FocalSets:
         >>> FocalSets.pairs(3).index_of({0, 2})
         4
         """
-        mask = _mask_of(members, self._n_clusters)
+        mask = mask_of(members, self._n_clusters)
         column = int(self.columns_of(np.array([mask]))[0])
         if column < 0:
             name = FocalSets([mask], self._n_clusters).labels[0]
@@ -331,7 +331,7 @@ class FocalSets:
 
     def __contains__(self, members: object) -> bool:
         try:
-            mask = _mask_of(members, self._n_clusters)
+            mask = mask_of(members, self._n_clusters)
         except (TypeError, ValueError):
             return False
         return bool(self.columns_of(np.array([mask]))[0] >= 0)
@@ -357,7 +357,12 @@ def _singleton_masks(n_clusters: int) -> list[int]:
     return [1 << k for k in range(n_clusters)]
 
 
-def _mask_of(members: Any, n_clusters: int, of: str = "") -> int:
+def mask_of(members: Any, n_clusters: int, of: str = "") -> int:
+    """Bit mask of a set of clusters counted from zero; `of` begins what is said of a wrong number.
+
+    >>> mask_of({0, 2}, 3)
+    5
+    """
     if not isinstance(members, Iterable):
         raise TypeError(f"a set of clusters must list their numbers, such as {{0, 1}}, got {members!r}.")
     mask = 0

@@ -17,7 +17,7 @@ from egmm._checks import (
 )
 from egmm.belief import alignment, display, revision, storage
 from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, outliers, undominated
-from egmm.belief.focal import MAX_CLUSTERS, FocalSets
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import check_focal, check_mass, check_non_negative, embed, joint_family, transport
 from egmm.belief.uncertainty import is_bayesian, is_certain, is_vacuous, nonspecificity
 
@@ -83,7 +83,8 @@ class CredalPartition:
         >>> CredalPartition.from_masses([[0.3, 0.7]], [{0, 1}, {0}], n_clusters=2).mass
         array([[0.7, 0.3]])
         """
-        masks = [int(FocalSets.from_sets([members], n_clusters).masks[0]) for members in sets]
+        check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        masks = [mask_of(members, n_clusters) for members in sets]
         columns = check_finite_matrix("mass", mass, (None, len(masks)))
         check_non_negative(columns)
         return cls(*transport(columns, np.array(masks, dtype=np.int64), n_clusters))
@@ -466,6 +467,16 @@ class CredalPartition:
 
     def _repr_html_(self) -> str:
         return display.as_html(self._mass, self._focal_sets)
+
+
+def check_partition(name: str, value: object) -> CredalPartition:
+    """Return `value` if it is a credal partition, or say how to make one."""
+    if not isinstance(value, CredalPartition):
+        raise TypeError(
+            f"{name} must be a CredalPartition, got {type(value).__name__}; CredalPartition.from_labels makes one of "
+            "labels, CredalPartition.from_probabilities of probabilities, a fitted model's partition of rows."
+        )
+    return value
 
 
 def _read_only(mass: FloatArray) -> FloatArray:

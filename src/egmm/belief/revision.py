@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray, check_integer
-from egmm.belief.focal import MAX_CLUSTERS, FocalSets
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import Masses, check_focal, check_mass, embed, joint_family, transport
 from egmm.belief.rules import combine_masses
 
@@ -206,5 +206,4 @@ def _check_groups(groups: Any) -> tuple[IntArray, int]:
         raise ValueError(
             f"groups must hold each cluster from 0 to {n_fine - 1} once (clusters are counted from zero), got {listed}."
         )
-    masks = [int(FocalSets.from_sets([group], n_fine).masks[0]) for group in listed]
-    return np.array(masks, dtype=np.int64), n_fine
+    return np.array([mask_of(group, n_fine) for group in listed], dtype=np.int64), n_fine

@@ -9,7 +9,7 @@ import numpy as np
 from egmm._checks import FloatArray, IntArray, check_choice, check_integer, check_real
 from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets, combine_masses, discount, normalise
-from egmm.belief.focal import MAX_CLUSTERS
+from egmm.belief.focal import MAX_CLUSTERS, mask_of
 from egmm.belief.masses import Masses, embed, joint_family, transport
 from egmm.belief.rules import ON_CONFLICT, RULES
 from egmm.image.features import merge_equal
@@ -263,7 +263,7 @@ def _by_number(
                 f"refining of source {number} must cover the common frame, but {which} is in none of its groups: that "
                 "source would rule it out everywhere."
             )
-        masks = [int(FocalSets.from_sets([group], n_common).masks[0]) for group in entry]
+        masks = [mask_of(group, n_common) for group in entry]
         mappings.append(_Mapping(np.array(masks, dtype=np.int64), n_common))
     return mappings
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_choice, check_same_length
 from egmm.belief.focal import FocalSets
-from egmm.belief.partition import CredalPartition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.rows.threads import one_blas_thread
 
@@ -184,16 +184,6 @@ def pairwise_nonspecificity(partition: CredalPartition) -> float:
     0.5
     """
     return _share(_Pairs(check_partition("partition", partition)).mean_nonspecificity())
-
-
-def check_partition(name: str, value: object) -> CredalPartition:
-    """Return `value` if it is a credal partition, or say how to make one."""
-    if not isinstance(value, CredalPartition):
-        raise TypeError(
-            f"{name} must be a CredalPartition, got {type(value).__name__}; CredalPartition.from_labels makes one of "
-            "labels, CredalPartition.from_probabilities of probabilities, a fitted model's partition of rows."
-        )
-    return value
 
 
 class _Pairs:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import check_integer, check_labels, check_same_length
-from egmm.belief.partition import CredalPartition
-from egmm.metrics.evidential import check_partition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.style import NEUTRAL, PALETTE, axes_or_new
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import IntArray
-from egmm.belief.partition import CredalPartition
-from egmm.metrics.evidential import check_partition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.style import axes_or_new, legend_rows, plain, set_colours
 
 MOST_BARS = 60

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import check_finite_matrix, check_integer, check_same_length
-from egmm.belief.partition import CredalPartition
-from egmm.metrics.evidential import check_partition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.partition import plot_partition
 from egmm.plotting.style import cluster_colours, feature_labels, pyplot
 

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
-from egmm.belief.partition import CredalPartition
-from egmm.metrics.evidential import check_partition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.style import (
     NEUTRAL,
     axes_or_new,

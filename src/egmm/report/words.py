@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import BoolArray
-from egmm.belief.partition import CredalPartition
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.belief.uncertainty import average_nonspecificity
-from egmm.metrics.evidential import check_partition
 
 
 def describe(
