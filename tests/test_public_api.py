@@ -193,3 +193,19 @@ def test_a_wrong_docstring_is_noticed() -> None:
         "unsaid is not documented",
         "wrong: documented default 0.1, in the signature 0.2",
     ]
+
+
+def test_records_of_arrays_can_be_compared_and_hashed():
+    from egmm.image import make_brain_phantom, read_image, segment  # noqa: PLC0415
+    from egmm.plotting import view_of  # noqa: PLC0415
+    from egmm.reproduce import printed  # noqa: PLC0415
+
+    def made() -> list[Any]:
+        phantom = make_brain_phantom((32, 32))
+        rows = phantom.fractions.reshape(-1, 4)
+        images = [phantom, read_image(phantom.t1), segment(phantom.t1, phantom.mask, 2)]
+        return [*images, view_of(rows), printed("nmi")]
+
+    first, second = made(), made()
+    assert first == list(first)
+    assert len({*first, *second}) == 2 * len(first) - 1  # what is printed is read once

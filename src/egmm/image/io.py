@@ -23,7 +23,7 @@ COLOUR_CHANNELS = (3, 4)
 AFFINE_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Image:
     """A grey image on its grid.
 

@@ -28,7 +28,7 @@ REFERENCE = {"t1": 152.0, "t2": 245.0}
 CONTRASTS = ("paper", "brainweb")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BrainPhantom:
     """T1 and T2 images of a brain and what is truly there.
 

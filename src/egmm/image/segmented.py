@@ -1,7 +1,7 @@
 """A credal partition of voxels on its grid: maps of what is sure, what is possible and what is not known."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -18,7 +18,7 @@ TIE = 1e-9
 MAPS = ("labels", "ambiguity", "conflict", "lower", "upper", "mass")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SegmentedImage:
     """What `segment` and `fuse` return: one mass function per voxel of the mask, and maps on the original grid.
 
@@ -51,8 +51,8 @@ class SegmentedImage:
     images: tuple[Image, ...]
     names: tuple[str, ...]
     conflict_degree: FloatArray | None = None
-    model: Any = field(default=None, compare=False)
-    selection: Any = field(default=None, compare=False)
+    model: Any = None
+    selection: Any = None
 
     @property
     def partition(self) -> CredalPartition:

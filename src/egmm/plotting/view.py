@@ -14,7 +14,7 @@ from egmm.plotting.style import feature_labels
 PROJECTIONS = ("pca", "discriminant")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """A linear map to the plane and the names of its axes.
 

@@ -14,7 +14,7 @@ LEAST_TOLERANCE = 0.02
 """How far a mean may be from a printed one whose spread is printed as 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Printed:
     """A printed table.
 
