@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     check_finite_matrix,
@@ -168,7 +167,7 @@ class FittedMixture(BaseEstimator):
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
         return self.criteria(X, sample_weight)["icl"]
 
-    def outliers(self, X: Any, quantile: float = 0.999) -> BoolArray:
+    def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
         EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
@@ -176,8 +175,10 @@ class FittedMixture(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. The result for a Dask collection is lazy.
         quantile : float, default=0.999
+            Share of a component's own rows that are no outliers.
 
         Returns
         -------

@@ -252,9 +252,9 @@ class EGMM(ClusterMixin, FittedMixture):
         """Learn from one more batch of a stream, by stepwise EM.
 
         The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
-        must show every cluster. Each later batch moves the running statistics
-        by a step of (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards
-        `log_likelihood_`, `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
+        must show every cluster. Each later batch moves the running statistics by a step of
+        (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
+        `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
 
         Parameters
         ----------
