@@ -1,4 +1,4 @@
-"""Where EM starts: labels from k-means, at random or given, or given means."""
+"""Where EM starts: labels from k-means, at random or given, given means, or a classical mixture fitted first."""
 
 import threading
 import warnings
@@ -251,7 +251,7 @@ class Groups(NamedTuple):
             means = sums / counts[:, None]
         about = scatters_about(scatters, sums, counts, means)
         # Divisor n_k - 1; a group lighter than 2 (one row, fractional weights) is divided by half its weight.
-        divisors = np.maximum(counts - 1.0, np.maximum(counts, np.finfo(float).tiny) / 2.0)
+        divisors = np.maximum(counts - 1.0, np.maximum(counts, TINY) / 2.0)
         return means, (about / divisors[:, None, None]).mean(axis=0)
 
 
