@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
+from egmm.em.fit import GIVEN_UP_AFTER
 from egmm.selection import _engine
 
 mpl.use("Agg")
@@ -128,6 +129,17 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     degenerate = [row["degenerate"] for row in selection.table()]
     assert degenerate == [False, True]
     assert selection.n_clusters == 1
+
+
+def test_where_all_fits_degenerate_the_best_is_fitted_to_its_end(rng) -> None:
+    X = rng.normal(size=(64, 5)) + 30 * (np.arange(64) >= 60)[:, None]
+    selection = select_model(X, [4], covariance=["VVI", "VVE"], random_state=0)
+    assert all(row["degenerate"] for row in selection.table())
+    assert sorted(row["converged"] for row in selection.table()) == [False, True]
+    assert selection.best.converged_
+    assert selection.best.n_iter_ > GIVEN_UP_AFTER
+    assert clone(selection.best).fit(X).log_likelihood_ == selection.best.log_likelihood_
+    assert "?" not in repr(selection)
 
 
 def test_the_printed_table_marks_what_is_not_to_be_chosen(blobs) -> None:

@@ -224,7 +224,8 @@ class EGMM(ClusterMixin, FittedMixture):
         self._fit(X, sample_weight)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, least_starts: int = 1) -> Ascent:
+    def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False) -> Ascent:
+        """Fit; `select_model` `gives_up` fits that degenerate."""
         self._check_parameters()
         with ExitStack() as opened:
             with all_or_nothing(self):
@@ -232,7 +233,8 @@ class EGMM(ClusterMixin, FittedMixture):
                 opened.enter_context(one_blas_thread())
                 total = self._moments(rows)
                 options = self._options(rows, total)
-                fit = self._fit_rows(rows, total, replace(options, n_init=max(options.n_init, least_starts)))
+                options = replace(options, n_init=max(options.n_init, least_starts), gives_up=gives_up)
+                fit = self._fit_rows(rows, total, options)
                 self._set_fitted(fit, total)
                 self.__dict__.pop("_stream", None)
             # Interrupted here, the model is fitted all the same.

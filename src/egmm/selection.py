@@ -79,7 +79,9 @@ class Candidate:
     @property
     def marks(self) -> str:
         """Marks of a fit that is not to be trusted, explained in `MARKS`."""
-        return "~" * self.is_degenerate + "?" * (not getattr(self.model, "converged_", True))
+        if self.is_degenerate:
+            return "~"
+        return "?" * (not getattr(self.model, "converged_", True))
 
     @property
     def single_weight(self) -> float:
@@ -245,7 +247,8 @@ def select_model(
     -------
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason; degenerate fits are chosen only where there is no other.
+        fails is recorded with its reason. One that degenerates is given up, but for models with one covariance; it is
+        chosen, and then fitted to its end, only where there is no other.
 
     Examples
     --------
@@ -287,7 +290,12 @@ def select_model(
         for at, candidate in zip(order, in_order(_fit, [jobs[at] for at in order], n_processes), strict=True):
             done[at] = candidate
             progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    return Selection([done[at] for at in range(len(jobs))], criterion, higher_is_better)
+    found = [done[at] for at in range(len(jobs))]
+    chosen = _choose(found, criterion, higher_is_better)
+    if chosen.is_degenerate:
+        at = next(at for at, candidate in enumerate(found) if candidate is chosen)
+        found[at] = _fit(*jobs[at], gives_up=False)
+    return Selection(found, criterion, higher_is_better)
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -339,9 +347,10 @@ def _index(estimator: Any) -> Index:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None = None) -> Candidate:
+def _fit(
+    model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None = None, *, gives_up: bool = True
+) -> Candidate:
     began = time.perf_counter()
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
     try:
@@ -349,7 +358,10 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None =
             _check_enough_rows(model, *(X.shape if is_remote(X) else np.shape(X)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
-            model.fit(X, **weights)
+            if isinstance(model, EGMM):
+                model._fit(X, sample_weight, gives_up=gives_up)
+            else:
+                model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
         if isinstance(model, EGMM):
             criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:

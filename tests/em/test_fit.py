@@ -204,6 +204,44 @@ def test_the_likeliest_of_sound_fits_is_kept(rng, monkeypatch) -> None:
     assert kept.log_likelihood == max(sound)
 
 
+def test_of_starts_that_end_in_one_maximum_the_first_is_kept(rows, starts_from) -> None:
+    # Which of them is higher by rounding depends on the order of the rows.
+    for labels in (GOOD, 1 - GOOD):
+        starts_from(labels, 1 - labels, labels)
+        means = run(rows, n_init=3).ascent.point.params.means
+        assert (means[0, 0] < means[1, 0]) == (labels is GOOD)
+
+
+FAR = np.append(np.arange(60) % 3, [3] * 4)
+
+
+@pytest.fixture
+def with_far_rows(rng):
+    """Rows of which four lie far away, too few for a covariance of five features."""
+    with ArrayRows(rng.normal(size=(64, 5)) + 30 * (FAR == 3)[:, None]) as source:
+        yield source
+
+
+@pytest.mark.parametrize("covariance", ["VVI", "VVE", "EVV", "VVV"])
+def test_a_degenerate_ascent_is_given_up_if_asked_for(with_far_rows, covariance) -> None:
+    options = {"n_clusters": 4, "covariance": covariance, "reg_covar": "auto", "init": FAR}
+    found = run(with_far_rows, "pairs", gives_up=True, **options)
+    assert (found.is_degenerate, found.ascent.converged, found.ascent.n_iter) == (True, False, fit.GIVEN_UP_AFTER)
+    end = run(with_far_rows, "pairs", **options)
+    assert end.is_degenerate
+    assert end.ascent.n_iter > fit.GIVEN_UP_AFTER
+
+
+@pytest.mark.parametrize(("labels", "covariance"), [(GOOD, "VVV"), (FAR, "EEE")])
+def test_sound_ascents_and_those_with_one_covariance_go_on(rows, with_far_rows, labels, covariance) -> None:
+    source = rows if labels is GOOD else with_far_rows
+    options = {"n_clusters": labels.max() + 1, "covariance": covariance, "init": labels, "tol": 1e-9}
+    found, end = (run(source, "pairs", gives_up=gives_up, **options) for gives_up in (True, False))
+    assert end.is_degenerate == (labels is FAR)
+    assert found.ascent.history == end.ascent.history
+    assert end.ascent.n_iter > fit.GIVEN_UP_AFTER
+
+
 # The classical mixture first -------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,12 @@ REHEARSED, REHEARSAL_TOL = 4, 1e-4
 """Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
 further than that from the one of all rows."""
 
+GIVEN_UP_AFTER = 10
+"""Steps after which a degenerate ascent hardly ever becomes a sound one, though it may go on for hundreds."""
+
+SAME = 1e-9
+"""Share of a log-likelihood by which two ascents to one maximum may differ."""
+
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
 SECONDS_TO_COMPILE = 4.0
@@ -94,6 +100,8 @@ class Options:
     prior: Prior | None = None
     certainty: float = 0.0
     checkpoint: Path | None = None
+    gives_up: bool = False
+    """Whether an ascent with own covariances that is degenerate after `GIVEN_UP_AFTER` steps ends there."""
     seed: Any = None
     """What `random` began with, where that is a number."""
 
@@ -204,8 +212,12 @@ class _Fitting:
         try:
             ascent = self._begin(number, start, ridge, first)
             watched = self.options.verbose or self.checkpoint is not None
+            after_step = partial(self._after_step, number, report) if watched else None
             n_steps = 0 if interrupted else self.options.max_iter
-            ascent.run(n_steps, partial(self._after_step, number, report) if watched else None)
+            if self.options.gives_up and self.options.covariance not in SHARED:
+                ascent.run(min(GIVEN_UP_AFTER, n_steps), after_step)
+                n_steps = 0 if is_degenerate(ascent, first) else n_steps
+            ascent.run(n_steps, after_step)
         except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(_why_not_definite(ascent, error)) from None
         except KeyboardInterrupt:
@@ -255,7 +267,7 @@ class _Fitting:
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
     def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
-        options = replace(self.options, init=init, tol=max(self.options.tol, tol), verbose=False)
+        options = replace(self.options, init=init, tol=max(self.options.tol, tol), verbose=False, gives_up=True)
         return self._fit_sample(sample, np.eye(self.shares.shape[1]), options)
 
     def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
@@ -373,9 +385,13 @@ def _is_flat(covariance: FloatArray, whole: FloatArray, floor: FloatArray) -> bo
 
 
 def _better(best: Fit | None, fit: Fit) -> Fit:
-    if best is None or (best.is_degenerate, -best.log_likelihood) > (fit.is_degenerate, -fit.log_likelihood):
+    """The sound one, else the likelier; of two at one maximum, whose clusters may be numbered otherwise, the first."""
+    if best is None:
         return fit
-    return best
+    if best.is_degenerate != fit.is_degenerate:
+        return fit if best.is_degenerate else best
+    rise = fit.log_likelihood - best.log_likelihood
+    return fit if rise > SAME * abs(best.log_likelihood) else best
 
 
 def _checkpoint(moments: Moments, shares: FloatArray, options: Options, engine: str) -> Checkpoint | None:
