@@ -96,6 +96,13 @@ def test_all_models_of_one_feature_are_two(rng) -> None:
     assert selection.covariance == "V"
 
 
+def test_of_models_that_are_one_the_first_is_chosen_whatever_the_order_of_rows(rng) -> None:
+    # Of one cluster there is nothing to share: these are one model, and rounding must not choose among them.
+    models, X = ["EEE", "VEE", "EVE", "VVV"], rng.normal(size=(100, 3)) + 2 * rng.normal(size=(100, 1))
+    chosen = {select_model(rng.permutation(X), [1], models, random_state=0, n_jobs=1).covariance for _ in range(12)}
+    assert chosen == {"EEE"}
+
+
 def test_failures_are_recorded_and_not_fatal(rng) -> None:
     X = rng.normal(size=(12, 4))
     selection = select_model(X, [2, 13], random_state=0)

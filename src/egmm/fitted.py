@@ -1,9 +1,10 @@
 """What a fitted mixture says: masses, partitions, criteria, outliers, samples, and keeping it in a file."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf, isclose, isnan
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -59,11 +60,28 @@ FITTED = (
 )
 """Fitted attributes kept in a file."""
 
+TIE = 1e-9
+"""Criteria that differ by less than this part of them are equal."""
+
 
 def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters: int) -> dict[str, float]:
     """All four criteria by name."""
     aic = -2.0 * log_likelihood + 2.0 * n_parameters
     return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * entropy, "aic": aic}
+
+
+def first_highest(scores: Sequence[float]) -> int:
+    """Position of the highest score; the first of those that nothing but rounding tells apart.
+
+    So the choice does not depend on the order of the rows where models are one and the same: of a single cluster, those
+    that differ in what clusters share.
+
+    >>> first_highest([float("nan"), 3.0 - 1e-12, 3.0])
+    1
+    """
+    known = [-inf if isnan(score) else score for score in scores]
+    highest = max(known)
+    return next(at for at, score in enumerate(known) if isclose(score, highest, rel_tol=TIE))
 
 
 class FittedMixture(BaseEstimator):

@@ -22,7 +22,7 @@ from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
-from egmm.fitted import criteria_of
+from egmm.fitted import criteria_of, first_highest
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
@@ -248,7 +248,7 @@ def select_model(
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason. One that degenerates is given up, but for models with one covariance; it is
-        chosen, and then fitted to its end, only where there is no other.
+        chosen, and then fitted to its end, only where there is no other. Of equal ones the first is chosen.
 
     Examples
     --------
@@ -392,8 +392,9 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
     if not fitted:
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
+    sound = [candidate for candidate in fitted if not candidate.is_degenerate] or fitted
     sign = 1.0 if higher_is_better else -1.0
-    return max(fitted, key=lambda candidate: (not candidate.is_degenerate, sign * candidate.value(criterion)))
+    return sound[first_highest([sign * candidate.value(criterion) for candidate in sound])]
 
 
 def _short(value: float) -> str:

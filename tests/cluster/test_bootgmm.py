@@ -81,6 +81,12 @@ def test_mixture_is_the_one_of_least_bic(iris, on_iris):
     np.testing.assert_array_equal(on_iris.means_, on_iris.mixture_.means_)
 
 
+def test_of_models_that_are_one_the_first_is_chosen_whatever_the_order_of_rows():
+    X, rng = three_groups(), np.random.default_rng(0)
+    model = BootGMM(1, n_bootstrap=2, covariance=["EEE", "VEE", "EVE", "VVV"], random_state=0, n_jobs=1)
+    assert {model.fit(rng.permutation(X)).covariance_ for _ in range(8)} == {"EEE"}
+
+
 def test_rows_between_clusters_get_mass_on_their_pair():
     model = BootGMM(2, n_bootstrap=200, covariance="EEE", random_state=0).fit(overlapping(0))
     left, middle, right = model.partition([[-2.0, 0.0], [1.25, 0.0], [4.5, 0.0]]).mass

@@ -18,6 +18,7 @@ from egmm.em.parameters import Parameters
 from egmm.em.replicates import Mixtures, refit
 from egmm.em.start import draw_sample, make_ridge
 from egmm.em.statistics import moments
+from egmm.fitted import first_highest
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, available_cores, one_blas_thread
@@ -83,14 +84,11 @@ def choose_mixture(
         for candidate in in_order(_fit, jobs, n_jobs or available_cores()):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    fitted = [
-        (candidate.model.degenerate_, candidate.bic, at) for at, candidate in enumerate(candidates) if candidate.model
-    ]
+    fitted = [candidate.model for candidate in candidates if candidate.model is not None]
     if not fitted:
         raise ValueError(f"No mixture could be fitted: {candidates[0].failure}")
-    chosen = candidates[min(fitted)[2]].model
-    assert chosen is not None
-    return chosen, candidates
+    sound = [model for model in fitted if not model.degenerate_] or fitted
+    return sound[first_highest([model.ebic_ for model in sound])], candidates
 
 
 def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:
