@@ -125,6 +125,7 @@ def test_normalise():
             ValueError,
             "a cluster number (counted from zero) must be an integer from 0 to 1, got 2.",
         ),
+        (lambda: condition(0.5, FULL, {0}), ValueError, "mass must have shape (n, 3), got ()"),
         (lambda: condition(MASS, "full", {0}), TypeError, "focal_sets must be a FocalSets, got str"),
         (
             lambda: condition([[0.5, 0.5, 0], [0, 1, 0]], FULL, {0}),

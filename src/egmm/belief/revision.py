@@ -7,8 +7,8 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray, check_integer
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
-from egmm.belief.masses import Masses, check_focal, check_mass, embed, joint_family, transport
-from egmm.belief.rules import combine_masses
+from egmm.belief.masses import Masses, check_mass, embed, joint_family, transport
+from egmm.belief.rules import combine_masses, combine_trusted
 
 
 def discount(mass: FloatArray, focal: FocalSets, rate: Any) -> Masses:
@@ -86,11 +86,12 @@ def condition(mass: FloatArray, focal: FocalSets, members: Iterable[int], *, on_
     >>> condition([[0.2, 0.2, 0, 0.5, 0, 0, 0.1]], FocalSets.full(3), {0, 1})
     (array([[0.4, 0.4, 0.2]]), FocalSets({1}, {2}, {1,2}, n_clusters=3))
     """
-    known = FocalSets.from_sets([members], check_focal(focal).n_clusters)
+    mass = check_mass(mass, focal)
+    known = FocalSets.from_sets([members], focal.n_clusters)
     if known.has_empty:
         raise ValueError("members must hold at least one cluster: nothing can be learnt from the empty set.")
     certain = np.ones((len(mass), 1))
-    return combine_masses((mass, focal), (certain, known), rule="dempster", on_conflict=on_conflict)
+    return combine_trusted([(mass, focal), (certain, known)], "dempster", on_conflict)
 
 
 def normalise(mass: FloatArray, focal: FocalSets, *, on_conflict: str = "raise") -> Masses:
