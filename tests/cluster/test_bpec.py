@@ -140,6 +140,12 @@ def test_constant_and_collinear_features_need_a_ridge():
         assert BPEC(3, n_neighbors=20, distance="euclidean").fit(flat).converged_
 
 
+def test_a_delta_that_leaves_a_cluster_without_rows_is_named():
+    with pytest.raises(ValueError, match=r"The scatter of cluster \d is singular.*within delta.*raise delta"):
+        BPEC(3, n_neighbors=20, beta=1.02, delta=1e-3).fit(three_groups())
+    assert BPEC(3, n_neighbors=20, beta=1.02, delta=10.0).fit(three_groups()).converged_
+
+
 def test_one_cluster_of_equal_rows():
     X = np.ones((20, 2))
     bpec = BPEC(1, n_neighbors=5, distance="euclidean").fit(X)

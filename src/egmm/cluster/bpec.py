@@ -256,8 +256,9 @@ def adapted_metrics(scatters: FloatArray) -> FloatArray:
         roots, axes = np.linalg.eigh(np.nan_to_num(correlation))
         if roots[0] <= ROUNDING * len(roots):
             raise ValueError(
-                f"The scatter of cluster {k + 1} is singular: features are constant or collinear. "
-                "Drop them, set reg_covar (such as 1e-6) or use distance='euclidean'."
+                f"The scatter of cluster {k + 1} is singular: features are constant or collinear, or hardly a row is "
+                "within delta of its prototype. Drop such features, raise delta, set reg_covar (such as 1e-6) or use "
+                "distance='euclidean'."
             )
         log_root = (np.log(roots).sum() + 2 * np.log(units).sum()) / len(roots)
         half = axes / np.sqrt(roots) / units[:, None]
