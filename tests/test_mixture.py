@@ -14,6 +14,7 @@ import oracles
 from egmm import EGMM, FocalSets
 from egmm.belief import CredalPartition
 from egmm.datasets import make_four_class
+from egmm.em.covariance import MODELS
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "egmm_authors_code.json").read_text(encoding="utf-8"))
 
@@ -252,6 +253,21 @@ def test_the_order_of_rows_does_not_matter(rng, blobs) -> None:
     one, other = EGMM(3, random_state=0).fit(X), EGMM(3, random_state=0).fit(X[order])
     assert_same_fit(one, other, rtol=1e-8)
     np.testing.assert_array_equal(one.labels_[order], other.labels_)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+def test_to_every_model_rows_features_and_clusters_are_sets(rng, covariance) -> None:
+    labels = np.arange(90) % 3
+    X = np.array([[0, 0, 0], [4, 1, 0], [1, 5, 2]])[labels] + rng.normal(size=(90, 3)) * [1, 2, 0.5]
+    weight, features, clusters = rng.integers(1, 4, 90), [2, 0, 1], np.array([1, 2, 0])
+    rows = rng.permutation(np.repeat(np.arange(90), weight))
+    plain = {"focal_sets": "full", "covariance": covariance, "certainty": 0.1, "prior": "default", "tol": 1e-4}
+    one = EGMM(3, init=labels, accelerate=False, **plain).fit(X, sample_weight=weight)
+    other = EGMM(3, init=clusters[labels[rows]], accelerate=False, **plain).fit(X[rows][:, features])
+    assert one.n_iter_ == other.n_iter_ > 3
+    assert one.ebic_ == pytest.approx(other.ebic_, rel=1e-9)
+    want, got = one.partition(X).relabel(clusters), other.partition(X[:, features])
+    np.testing.assert_allclose(want.mass, got.mass, atol=1e-6)
 
 
 def test_single_precision_rows_are_read_as_they_are(blobs, backend) -> None:
