@@ -228,7 +228,10 @@ class PrototypeClusterer(CredalClusterer):
         with ArrayRows(X, sample_weight) as rows:
             sample = draw_sample(rows, seed=0, size=len(X))
         if n_clusters > len(sample.rows):
-            raise ValueError(f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight.")
+            raise ValueError(
+                f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight; use fewer "
+                "clusters."
+            )
         best = fit_prototypes(sample, self._starts(sample, n_clusters), self._pricing, tol=tol, max_iter=max_iter)
         self.means_ = best.state
         self._set_descent(best)
