@@ -66,7 +66,7 @@ def test_neighbours_are_mutual():
     assert sets_of(FocalSets.neighbours(similarity, 1)) == frozen({0}, {1}, {2}, {3}, {0, 1}, {0, 1, 2, 3})
     turned = FocalSets.neighbours(similarity[::-1, ::-1], 1)
     assert sets_of(turned) == frozen({0}, {1}, {2}, {3}, {2, 3}, {0, 1, 2, 3})
-    two = FocalSets.neighbours(similarity, 2, empty=True)
+    two = FocalSets.neighbours(similarity, empty=True)
     assert sets_of(two) == frozen(set(), {0}, {1}, {2}, {3}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2, 3})
 
 
@@ -147,7 +147,8 @@ def test_is_immutable_and_stays_so_through_pickle():
 
 def test_repr_lists_a_large_family_in_part():
     assert repr(FocalSets.singletons(2)) == "FocalSets({1}, {2}, n_clusters=2)"
-    assert repr(FocalSets.full(4)).endswith(", ... (15 sets), n_clusters=4)")
+    assert repr(FocalSets.full(4)).endswith(", {1,2,4}, {3,4}, ... (15 sets), n_clusters=4)")
+    assert repr(FocalSets.singletons(12)).endswith(", {12}, n_clusters=12)")
 
 
 def test_of_takes_a_family_and_lists():
@@ -163,6 +164,9 @@ def test_of_takes_a_family_and_lists():
         (lambda: FocalSets([1], 64), ValueError, "n_clusters must be an integer from 1 to 63, got 64."),
         (lambda: FocalSets([1], 2.0), TypeError, "n_clusters must be an integer from 1 to 63, got 2.0."),
         (lambda: FocalSets([1], True), TypeError, "n_clusters must be an integer from 1 to 63, got True."),
+        (lambda: FocalSets.singletons(2.0), TypeError, "n_clusters must be an integer from 1 to 63, got 2.0."),
+        (lambda: FocalSets.from_sets([{0}], 0), ValueError, "n_clusters must be an integer from 1 to 63, got 0."),
+        (lambda: FocalSets.of([{0}], 0), ValueError, "n_clusters must be an integer from 1 to 63, got 0."),
         (lambda: FocalSets([], 2), ValueError, "A family of focal sets needs at least one set, got an empty list."),
         (lambda: FocalSets.of([], 2), ValueError, "A family of focal sets needs at least one set, got an empty list."),
         (lambda: FocalSets([4], 2), ValueError, "bit mask 4 is no subset of 2 clusters (0 to 2**2 - 1)."),

@@ -179,6 +179,7 @@ class FocalSets:
         >>> FocalSets.of("simple", 2) == FocalSets.of([{0}, {1}, {0, 1}], 2)
         True
         """
+        check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
         if isinstance(family, FocalSets):
             if family.n_clusters != n_clusters:
                 raise ValueError(
