@@ -198,6 +198,13 @@ def test_conflict_once_is_conflict_for_ever():
     np.testing.assert_array_equal(combine(*sources, on_conflict="vacuous").mass, [[0, 0, 1]])
 
 
+def test_a_source_that_cannot_conflict_hides_no_conflict_of_the_others():
+    vacuous = CredalPartition(np.ones((4, 1)), FocalSets.from_sets([{0, 1}], 2))
+    for sources in ((*opposed(), vacuous), (vacuous, *opposed())):
+        with pytest.raises(ValueError, match="2 of 4 rows are in total conflict, the first is row 1"):
+            combine(*sources)
+
+
 def test_many_conflicting_sources_do_not_underflow():
     focal = FocalSets.singletons(2)
     sources = [CredalPartition([[0.001, 0.999]], focal), CredalPartition([[0.999, 0.001]], focal)] * 300

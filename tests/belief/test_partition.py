@@ -247,6 +247,7 @@ def test_summary():
         "  {1,2}           0.200     1",
     ]
     assert average_nonspecificity(mixed.mass, mixed.focal_sets) == pytest.approx(0.45)
+    assert "precise 1 (33.3 %), imprecise 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
 
 
 def test_summary_of_a_large_family_adds_the_lightest_up():
@@ -378,6 +379,7 @@ def test_notebook_table():
             "labels must be integers, one per row, got shape (1, 1) of int64.",
         ),
         (lambda: CredalPartition.from_labels([0, 3], 3), ValueError, "labels must be from -1 (noise) to 2, got 3."),
+        (lambda: CredalPartition.from_labels([-1, 3], 3), ValueError, "labels must be from -1 (noise) to 2, got 3."),
         (lambda: CredalPartition.from_labels([-2]), ValueError, "labels must be from -1 (noise) to 0, got -2."),
         (
             lambda: CredalPartition.from_labels([0], 64),

@@ -159,5 +159,13 @@ def test_inverses_explain_themselves(inverse, name, symbol):
     values = {"bel": [[0.5, 0.1, 0.6]], "pl": [[0.5, 0.1, 0.6]], "q": [[0.5, 0.1, 0.0]]}[name]
     with pytest.raises(ValueError, match=re.escape(message)):
         inverse(values, FULL)
+    # Sums above one leave less than nothing, here in the second row alone.
+    good, excess = {
+        "bel": ([0.5, 0.1, 1.0], [0.5, 0.1, 1.2]),
+        "pl": ([0.5, 0.8, 1.0], [0.5, 0.8, 1.2]),
+        "q": ([0.5, 0.6, 0.1], [0.6, 0.7, 0.1]),
+    }[name]
+    with pytest.raises(ValueError, match=re.escape(f"{symbol} leaves mass -0.2 on the empty set in row 1, which")):
+        inverse([good, excess], FULL)
     with pytest.raises(ValueError, match=re.escape(f"{name} must have shape (n, 3), got (1, 2).")):
         inverse([[0.5, 0.5]], FULL)

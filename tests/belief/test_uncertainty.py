@@ -147,6 +147,8 @@ def test_distances_refuse_bad_arguments(distance):
 
 
 def test_belief_distance_refuses_a_power_set_too_large():
+    largest = FocalSets.singletons(13)
+    np.testing.assert_allclose(belief_distance((np.eye(13)[:1], largest), (np.eye(13)[1:2], largest)), [1.0])
     source = (np.eye(14), FocalSets.singletons(14))
     message = "belief_distance sums over all sets of at most 13 clusters, got 14; jousselme_distance sums over the sets"
     with pytest.raises(ValueError, match=message):

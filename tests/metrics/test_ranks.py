@@ -1,6 +1,7 @@
 """Ranks, the Friedman test and the Bonferroni-Dunn difference, against the tables printed in the paper."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -126,11 +127,16 @@ def test_equal_algorithms_have_statistic_zero() -> None:
     assert (result.statistic, result.p_value, result.is_significant) == (0.0, 1.0, False)
 
 
+def test_the_p_value_is_that_of_one_degree_of_freedom_less_than_algorithms() -> None:
+    # Always the same order: chi2 = N (k - 1) = 6; with two degrees of freedom more than x has probability e^-x/2.
+    assert friedman_test([[3, 2, 1], [9, 8, 7], [5, 4, 3]]).p_value == pytest.approx(np.exp(-3), rel=1e-12)
+
+
 def test_bad_scores_are_named() -> None:
-    with pytest.raises(
-        ValueError, match=r"scores must have shape \(n_datasets >= 1, n_algorithms >= 2\), got \(3,\)\."
-    ):
-        rank_scores([0.1, 0.2, 0.3])
+    for scores, shape in (([0.1, 0.2, 0.3], "(3,)"), (np.ones((0, 3)), "(0, 3)"), ([[0.1], [0.2]], "(2, 1)")):
+        message = f"scores must have shape (n_datasets >= 1, n_algorithms >= 2), got {shape}."
+        with pytest.raises(ValueError, match=re.escape(message)):
+            rank_scores(scores)
     with pytest.raises(
         TypeError, match=r"scores must be numeric \(NaN where missing\), got an array of dtype object\."
     ):
@@ -142,10 +148,14 @@ def test_bad_scores_are_named() -> None:
 def test_bad_test_parameters_are_named() -> None:
     with pytest.raises(ValueError, match=r"average_ranks must be a finite vector of at least 2 ranks, got \[1\.0\]\."):
         friedman_statistic([1.0], 8)
+    with pytest.raises(ValueError, match=r"average_ranks must be a finite vector .*, got \[1\.0, nan\]\."):
+        friedman_statistic([1.0, np.nan], 8)
     with pytest.raises(ValueError, match=r"n_datasets must be an integer >= 1, got 0\."):
         friedman_statistic([1.0, 2.0], 0)
     with pytest.raises(ValueError, match=r"n_algorithms must be an integer >= 2, got 1\."):
         friedman_critical_value(1)
+    with pytest.raises(ValueError, match=r"n_algorithms must be an integer >= 2, got 1\."):
+        bonferroni_dunn_difference(1, 8)
     with pytest.raises(ValueError, match=r"alpha must be a finite number in \(0, 1\], got 0\."):
         bonferroni_dunn_difference(7, 8, alpha=0)
     for critical in (friedman_critical_value, lambda k, alpha: bonferroni_dunn_difference(k, 8, alpha)):
