@@ -85,10 +85,10 @@ def belongs(model, covariances, rtol=1e-7):
 
 
 def log_prior(model, kappa, mean, degrees, scale, means, covariances):
-    """Fraley and Raftery's prior with its normalising constants, one covariance counted once."""
+    """Fraley and Raftery's prior with its normalising constants, one covariance counted once; flat means at kappa 0."""
     value = 0.0
     for mu, sigma in zip(means, covariances, strict=True):
-        value += multivariate_normal(mean, sigma / kappa).logpdf(mu)
+        value += multivariate_normal(mean, sigma / kappa).logpdf(mu) if kappa > 0 else 0.0
     distinct = covariances[:1] if model in ("EII", "EEI", "EEE") else covariances
     for sigma in distinct:
         if model.endswith("II"):

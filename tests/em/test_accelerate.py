@@ -100,15 +100,16 @@ def test_the_gradient_knows_weights_and_a_ridge(rng, data, covariance) -> None:
 @pytest.mark.parametrize("prior", [None, PRIOR])
 def test_the_information_makes_a_gradient_em_s_step(data, covariance, prior) -> None:
     # To first order, where the information is exact: towards the end what is not of first order vanishes faster.
-    family = "full" if covariance in SHARED else "singletons"
-    problem, coordinates, point, _ = coordinates_at(data, covariance, 40, family=family, prior=prior)
+    family, n_steps = ("full", 40) if covariance in SHARED else ("singletons", 6)
+    problem, coordinates, point, _ = coordinates_at(data, covariance, n_steps, family=family, prior=prior)
     vector = coordinates.vector(point)
     step = coordinates.information(vector, point).solve(coordinates.gradient(vector, point))
     em = coordinates.vector(problem.evaluate(problem.m_step(point))) - vector
     n_first = len(vector) if covariance in EXACT else point.params.weights.size + point.params.means.size
     # The root of a weight near zero is curved by more than a step of it.
     large = np.append(point.params.weights > 1e-2, np.ones(n_first - point.params.weights.size, dtype=bool))
-    assert np.abs(step - em)[:n_first][large].max() < 20 * np.abs(em).max() ** 2 + 1e-10
+    assert np.abs(em).max() > 1e-5  # There is a step left to tell right from wrong by.
+    assert np.abs(step - em)[:n_first][large].max() < 5 * np.abs(em).max() ** 2
 
 
 @pytest.mark.parametrize("covariance", MODELS)

@@ -1,10 +1,13 @@
 """What a mixture says of rows, against loops over rows and sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from egmm.em import assign
 from egmm.em.parameters import precision_factors
+from egmm.rows.source import UnusableRowsError
 
 
 @pytest.fixture(params=["shared", "full"])
@@ -59,3 +62,20 @@ def test_distances_are_to_the_nearest_component(rng, case) -> None:
     got = assign.squared_distances(X, None, np.array([mean for mean, _ in components]), factors)
     expected = [min((x - mean) @ np.linalg.solve(spread, x - mean) for mean, spread in components) for x in X]
     np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+def test_a_row_too_far_for_any_density_is_refused(case, model_of, backend) -> None:
+    # Each entry can be squared; over variances of 1e-20 its square is infinite.
+    truth, X, _ = case
+    truth = replace(truth, means=1e-10 * truth.means, covariances=1e-20 * truth.covariances)
+    rows = np.vstack([1e-10 * X[:5], [[1e149, 0.0, 0.0]], 1e-10 * X[5:9]])
+    model = model_of(truth)
+    factors = np.stack([precision_factors(truth.component(j)[1])[0] for j in range(len(truth.sets))])
+    for ask in (
+        lambda rows: assign.masses(rows, None, model, backend),
+        lambda rows: assign.totals(rows, None, model, backend),
+        lambda rows: assign.squared_distances(rows, None, np.zeros((len(factors), 3)), factors),
+    ):
+        ask(np.delete(rows, 5, axis=0))
+        with pytest.raises(UnusableRowsError, match="too far from every cluster"):
+            ask(rows)

@@ -72,6 +72,15 @@ def test_every_call_descends_from_where_it_starts(rng, model):
     assert values[-2] - values[-1] < 1e-5
 
 
+@pytest.mark.parametrize("model", ["VEI", "VEE", "VEV"])
+def test_volumes_and_a_common_shape_are_settled_by_one_call(rng, model):
+    counts, scatters = np.array([30.0, 12.0, 55.0]), random_scatters(rng, 3, 4)
+    if is_diagonal(model):
+        scatters = np.einsum("kdd->kd", scatters)
+    once = fit_covariances(model, counts, scatters)
+    np.testing.assert_allclose(fit_covariances(model, counts, scatters, once), once, rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_one_cluster_has_its_own_sample_covariance(rng, model):
     scatter = random_scatters(rng, 1, 3)

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from egmm import EGMM, FocalSets, select_model
 from egmm.datasets import make_four_class
 from egmm.em.loop import Ascent
-from egmm.em.prior import log_certainty, set_weights
+from egmm.em.prior import log_certainty, n_weighted, set_weights
 from em.problems import after_em, problem_of, start_of
 
 BETWEEN = FocalSets.pairs(3).shares
@@ -93,6 +93,13 @@ def test_meta_clusters_left_without_weight_are_no_parameters(rng) -> None:
         assert model.ebic(X) == pytest.approx(expected, rel=1e-9)
         # The paper's model counts every set.
         assert EGMM(3, init=start).fit(X).n_parameters_ == len(BETWEEN) - 1 + own
+
+
+def test_a_row_s_weight_makes_a_set_a_parameter() -> None:
+    weights = np.array([0.5, 0.25, 0.0, 0.0, 0.125, 0.125, 0.0])
+    assert n_weighted(weights, BETWEEN, 0.3, n_rows=8) == 3 + 2
+    assert n_weighted(weights, BETWEEN, 0.3, n_rows=7) == 3
+    assert n_weighted(weights, BETWEEN, 0.0, n_rows=7) == 7
 
 
 def test_four_overlapping_clusters_are_counted() -> None:

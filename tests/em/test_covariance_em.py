@@ -80,8 +80,9 @@ def prior_for(model, dim=3):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_log_prior_is_that_of_its_distributions(rng, model):
-    prior = prior_for(model)
+@pytest.mark.parametrize("kappa", [0.3, 0.0])
+def test_log_prior_is_that_of_its_distributions(rng, model, kappa):
+    prior = prior_for(model)._replace(kappa=kappa)
     ours, theirs = [], []
     for _ in range(2):
         covariances = solve(model, np.full(4, 9.0), random_scatters(rng, 4, 3) / 3)
@@ -135,14 +136,15 @@ def test_singletons_have_the_published_posterior_mode(blobs, model, ridge):
 
 
 def test_default_hyperparameters(rng):
-    X = rng.normal(size=(30, 2)) * [1.0, 3.0] + [5.0, -2.0]
+    X = rng.normal(size=(30, 3)) * [1.0, 3.0, 0.5] + [5.0, -2.0, 0.0]
     total = moments(X, None)
-    full = make_prior("default", total, 4, "VEV")
-    assert (full.kappa, full.degrees) == (0.01, 4.0)
+    full = make_prior("default", total, 8, "VEV")
+    assert (full.kappa, full.degrees) == (0.01, 5.0)
     np.testing.assert_allclose(full.mean, 0.0)
+    # 8 clusters of 3 features: the variance over 8^(2/3).
     np.testing.assert_allclose(full.scale, np.cov(X.T) / 4)
-    np.testing.assert_allclose(make_prior("default", total, 4, "VEI").scale, X.var(axis=0, ddof=1) / 4)
-    np.testing.assert_allclose(make_prior("default", total, 4, "VII").scale, X.var(axis=0, ddof=1).mean() / 4)
+    np.testing.assert_allclose(make_prior("default", total, 8, "VEI").scale, X.var(axis=0, ddof=1) / 4)
+    np.testing.assert_allclose(make_prior("default", total, 8, "VII").scale, X.var(axis=0, ddof=1).mean() / 4)
 
 
 def test_given_hyperparameters_are_in_the_units_of_the_rows(rng):

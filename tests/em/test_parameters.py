@@ -6,7 +6,15 @@ from scipy.stats import multivariate_normal
 
 import oracles
 from egmm import FocalSets
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters, components, focal_parameters, precision_factors
+from egmm.em.parameters import (
+    NotPositiveDefiniteError,
+    Parameters,
+    check_definite,
+    components,
+    diagonal_factors,
+    focal_parameters,
+    precision_factors,
+)
 
 
 def wishart(rng, dim: int) -> np.ndarray:
@@ -56,9 +64,27 @@ def test_a_ridge_of_a_trillionth_is_enough_for_a_covariance(rng) -> None:
 def test_variances_must_be_positive(variance) -> None:
     with pytest.raises(NotPositiveDefiniteError, match="smallest variance"):
         precision_factors(np.diag([1.0, variance]))
+    with pytest.raises(NotPositiveDefiniteError, match="smallest variance"):
+        diagonal_factors(np.array([[1.0, variance]]))
 
 
-@pytest.mark.parametrize("name", ["full", "pairs", "simple", "singletons"])
+@pytest.mark.parametrize(
+    "wrong", [1e-16 * np.eye(2), np.diag([1.0, 0.0]), np.diag([1.0, np.nan]), np.full((2, 2), np.inf)]
+)
+def test_clusters_without_a_covariance_are_named(wrong) -> None:
+    # Thousands of times below the rows' own variance, a cluster's is one all the same; below rounding it is none.
+    good = np.stack([np.eye(2), 1e-8 * np.eye(2), [[1.0, 0.9], [0.9, 1.0]]])
+    units, whole = np.array([[1e6, 1.0], [1.0, 1e-6]]), np.array([1e6, 1e-6])
+    check_definite(good * units, whole, np.full(3, 9.0), "VVV")
+    message = r"the VVV covariance of cluster 2 \(9 rows\) is not positive definite"
+    with pytest.raises(NotPositiveDefiniteError, match=message):
+        check_definite(np.stack([good[0], wrong, good[2]]) * units, whole, np.full(3, 9.0), "VVV")
+
+
+ONE_SET_PER_CLUSTER = [{0}, {0, 1}, {2}, {3}]
+
+
+@pytest.mark.parametrize("name", ["full", "pairs", "simple", "singletons", ONE_SET_PER_CLUSTER], ids=str)
 @pytest.mark.parametrize("shared", [True, False])
 def test_focal_sets_are_gaussians_with_averaged_natural_parameters(rng, name, shared) -> None:
     focal = FocalSets.of(name, 4)
