@@ -9,6 +9,7 @@ from egmm.datasets import make_four_class, make_two_class
 from egmm.em.accelerate import MEMORY, Coordinates, Memory, QuasiNewton
 from egmm.em.covariance import MODELS, SHARED, n_covariance_parameters
 from egmm.em.loop import Ascent
+from egmm.em.precisions import precision_coordinates
 from em.problems import after_em, problem_of, start_of
 
 FAMILIES = ("full", "pairs", "singletons")
@@ -46,6 +47,24 @@ def test_coordinates_and_parameters_are_each_other_s_inverse(data, covariance, f
         back = coordinates.params(coordinates.vector(point))
         for got, want in zip(back, point.params, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("covariance", ["EVE", "VVE", "EEV", "VEV"])
+def test_axes_far_from_the_reference_have_coordinates_too(rng, covariance) -> None:
+    def drawn():
+        axes = np.linalg.qr(rng.normal(size=(1 if covariance[2] == "E" else 3, 3, 3)))[0]
+        logs = rng.normal(size=(1 if covariance[1] == "E" else 3, 3))
+        volumes = rng.normal(size=(1 if covariance[0] == "E" else 3, 1))
+        variances = np.exp(logs - logs.mean(axis=1, keepdims=True) + volumes)[:, None, :]
+        return np.broadcast_to((axes * variances) @ np.swapaxes(axes, 1, 2), (3, 3, 3))
+
+    coordinates = precision_coordinates(covariance, drawn())
+    for want in (drawn() for _ in range(50)):
+        entries = coordinates.entries(want)
+        np.testing.assert_allclose(coordinates.covariances(entries), want, rtol=1e-6, atol=1e-8)
+        # Axes have no sign: no turn is farther than 120 degrees, of which Cayley's map makes 2 tan 60.
+        turns = entries[-3 * (1 if covariance[2] == "E" else 3) :].reshape(-1, 3)
+        assert np.linalg.norm(turns, axis=1).max() < 2 * np.sqrt(3) + 1e-9
 
 
 @pytest.mark.parametrize("covariance", MODELS)

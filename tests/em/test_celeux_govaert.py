@@ -131,3 +131,13 @@ def test_a_singular_problem_leaves_the_others_alone(rng):
     np.testing.assert_array_equal(together[0], together[2])
     np.testing.assert_allclose(together[0], fit_covariances("VEE", counts[0], good), rtol=1e-7)
     assert not (np.isfinite(together[1]).all() and (np.linalg.eigvalsh(together[1]) > 0).all())
+
+
+def test_scatters_that_only_round_off_tells_from_singular_are_no_error(rng):
+    # One row per cluster: of some, the inverse fails; alone or beside a good problem, whose answer stays.
+    good = np.eye(2)[None]
+    for row in rng.normal(size=(100, 2)):
+        scatter = np.outer(row, row)[None]
+        fit_covariances("VEE", np.array([5.0]), scatter)
+        together = fit_covariances("VEE", np.full((2, 1), 5.0), np.stack([scatter, good]))
+        np.testing.assert_allclose(together[1], good / 5, rtol=1e-12)

@@ -258,9 +258,10 @@ def test_clusters_without_rows_are_named(family):
 
 @pytest.mark.parametrize("family", ["pairs", "singletons"])
 @pytest.mark.parametrize("model", ["VVI", "VVV"])
-def test_a_prior_that_leaves_means_alone_leaves_that_of_a_cluster_without_rows(family, model):
+@pytest.mark.parametrize("left", [0.0, 1e-20])
+def test_a_prior_that_leaves_means_alone_leaves_that_of_a_cluster_without_rows(family, model, left):
     shares = FocalSets.of(family, 2).shares
-    counts = np.where(shares[:, 1] > 0, 0.0, 10.0)
+    counts = np.where(shares[:, 1] > 0, left, 10.0)
     scatters = np.array([[10.0, 10.0], [0.0, 0.0]]) if model == "VVI" else np.array([np.eye(2) * 10, np.zeros((2, 2))])
     statistics = Statistics(counts, np.zeros((2, 2)), scatters, 0.0)
     params = Parameters(np.full(len(shares), 1 / len(shares)), np.full((2, 2), 7.0), np.stack([np.eye(2)] * 2))

@@ -8,7 +8,7 @@ from egmm.em import natural
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
 from egmm.em.mstep import cluster_means, expected_terms, m_step, start_from_groups
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.statistics import Statistics, moments
 from egmm.em.tangent import project
 from em.covariance_cases import group_statistics, random_scatters, solve
@@ -143,6 +143,15 @@ def test_tangent_is_where_the_model_can_move(rng, model):
     np.testing.assert_allclose(whitened, projected, atol=1e-4)
     again = project(model, projected, counts, point.variances)
     np.testing.assert_allclose(again, projected, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", OWN)
+@pytest.mark.parametrize("variance", [0.0, -1.0, np.inf])
+def test_what_is_no_covariance_has_no_q(rng, model, variance):
+    case = Case(rng, model)
+    wrong = natural.matrix_blocks(model, np.stack([np.diag([1.0, 2.0, variance])] * 4))
+    with pytest.raises(NotPositiveDefiniteError, match=r"smallest (variance|eigenvalue)|too large to be represented"):
+        natural.evaluate(case.expected, case.point.means, wrong, model)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
