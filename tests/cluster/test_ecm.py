@@ -18,9 +18,11 @@ def sets_of(family):
 def test_one_update_follows_the_formulas(alpha, beta, delta, family, rng, monkeypatch):
     monkeypatch.setattr("egmm.rows.array.BLOCK_ROWS", 10)
     X, start = rng.normal(size=(25, 2)), rng.normal(size=(3, 2))
-    with pytest.warns(ConvergenceWarning, match="ECM did not converge in max_iter=1 iterations"):
+    with pytest.warns(ConvergenceWarning, match="ECM did not converge in max_iter=1 iterations") as caught:
         ecm = ECM(3, focal_sets=family, alpha=alpha, beta=beta, delta=delta, init=start, max_iter=1).fit(X)
     assert ecm.n_iter_ == 1
+    before, after = ecm.objective_history_
+    assert f"the objective still changed by {before - after:.3g} (tol=1e-06)" in str(caught[0].message)
     sets = sets_of(ecm.focal_sets_)
     masses = [ecm_masses(x, start, sets, alpha, beta, delta) for x in X]
     assert ecm.objective_history_[0] == pytest.approx(ecm_objective(X, masses, start, sets, alpha, beta, delta))
@@ -107,6 +109,9 @@ def test_weights_are_counts():
 def test_index_is_zero_for_one_cluster_and_finds_three_groups():
     X = three_groups()
     assert ECM(1).fit(X).ans_ == 0.0
+    two = ECM(2, random_state=0).fit(X)
+    # Of two clusters, a bit is open on the empty set and on the frame.
+    assert two.ans_ == pytest.approx(two.predict_mass(X)[:, [0, 3]].sum(axis=1).mean(), rel=1e-12)
     indices = {c: ECM(c, n_init=5, random_state=0).fit(X).ans_ for c in range(2, 6)}
     assert min(indices, key=indices.get) == 3
 

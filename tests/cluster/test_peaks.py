@@ -91,6 +91,26 @@ def test_first_ratio_does_not_count():
     assert choose_peaks(np.full(9, 0.5), np.array([100.0, 3.0, 1.0, 0.8, *np.full(5, 0.4)])).tolist() == [0, 1]
 
 
+def test_no_more_rows_than_the_root_of_their_number_or_63_come_before_the_gap():
+    some, many = np.array([100.0, 90.0, 80.0, 40.0, 39.0, *np.ones(11)]), np.linspace(101, 100, 4900)
+    assert choose_peaks(np.full(16, 0.5), some).tolist() == [0, 1, 2]
+    assert choose_peaks(np.full(25, 0.5), np.append(some, np.ones(9))).tolist() == [0, 1, 2, 3, 4]
+    many[[0, 1]] = 200.0
+    many[64:] = 1.0
+    assert choose_peaks(np.full(4900, 0.5), many).tolist() == [0, 1]
+    many[63] = 1.0
+    assert len(choose_peaks(np.full(4900, 0.5), many)) == 63
+
+
+def test_two_rows_are_enough():
+    assert choose_peaks(np.array([0.5, 0.4]), np.array([2.0, 2.0])).tolist() == [0, 1]
+
+
+def test_a_duplicate_is_no_peak_however_few_there_are():
+    with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows"):
+        choose_peaks(np.array([0.5, 0.4, 0.1]), np.array([5.0, 4.0, 0.0]), 3)
+
+
 def test_rows_of_little_belief_come_last():
     belief = np.array([0.5, 0.4, 0.45, 0.1, 0.3])
     delta = np.array([5.0, 4.0, 0.1, 50.0, 0.1])
@@ -103,6 +123,8 @@ def test_the_gap_is_between_the_last_value_chosen_and_the_first_left():
     belief, delta = np.array([0.5, 0.4, 0.3, 0.5, 0.45, 0.2]), np.array([9.0, 0.5, 0.5, 8.0, 0.4, 2.0])
     # Of the rows with at least the median belief, 0.425, row 4 alone is left.
     assert DecisionGraph(belief, delta, np.array([0, 3])).gap == pytest.approx(8.0 * 0.5 / (0.4 * 0.45))
+    # Of several left the largest counts.
+    assert DecisionGraph(np.full(4, 0.5), np.array([6.0, 3.0, 1.0, 2.0]), np.array([0, 1])).gap == pytest.approx(1.5)
     # Duplicates of peaks are none that was left.
     assert DecisionGraph(np.full(4, 0.5), np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 1])).gap == np.inf
 
@@ -113,6 +135,7 @@ def test_rows_nobody_believes_in_are_no_peaks():
     X = np.concatenate([np.zeros((90, 60)), rng.normal(size=(110, 60))])
     belief, delta = delta_bel(X, 20)
     assert np.median(belief) == 0
+    np.testing.assert_allclose(delta_bel(1e-3 * X, 20)[0], belief, rtol=1e-9)
     peaks = choose_peaks(belief, delta)
     assert (belief[peaks] > 0).all()
     assert (
