@@ -179,6 +179,8 @@ def test_many_rows_need_no_matrix_of_pairs():
         ({"alpha": -1.0}, ValueError, "alpha must be"),
         ({"beta": 1.0}, ValueError, "beta must be"),
         ({"delta": 0.0}, ValueError, "delta must be"),
+        ({"init": "kmeans"}, ValueError, "init must be one of 'peaks'; got 'kmeans'"),
+        ({"init": np.eye(2), "n_clusters": 2.0}, TypeError, "n_clusters must be an integer from 1 to 63, got 2.0"),
         ({"init": 5.0}, ValueError, r"init must have shape \(n, 2\), got \(\)"),
         ({"min_belief": 0.0}, ValueError, "123 rows reach min_belief=0 and min_delta=0, more than the 63 clusters"),
         ({"init": np.eye(64, 2) + np.arange(64)[:, None]}, ValueError, "prototypes in init .* from 1 to 63, got 64"),

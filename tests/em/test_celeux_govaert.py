@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
-from egmm.em.celeux_govaert import fit_covariances
+from egmm.em.celeux_govaert import common_axes, fit_covariances
 from egmm.em.covariance import MODELS, is_diagonal, n_covariance_parameters
 from em.covariance_cases import ITERATIVE, random_scatters, solve
 from em.oracles_covariance import belongs, celeux_govaert_objective
@@ -141,3 +141,10 @@ def test_scatters_that_only_round_off_tells_from_singular_are_no_error(rng):
         fit_covariances("VEE", np.array([5.0]), scatter)
         together = fit_covariances("VEE", np.full((2, 1), 5.0), np.stack([scatter, good]))
         np.testing.assert_allclose(together[1], good / 5, rtol=1e-12)
+
+
+def test_common_axes_are_found_where_the_average_has_none():
+    turn = expm(np.array([[0.0, 0.7], [-0.7, 0.0]]))
+    covariances = np.stack([turn @ np.diag(variances) @ turn.T for variances in ([1.0, 4.0], [4.0, 1.0])])
+    axes = common_axes(covariances)
+    np.testing.assert_allclose((axes.T @ covariances @ axes)[:, 0, 1], 0.0, atol=1e-12)
