@@ -53,6 +53,9 @@ def test_names_and_numbers_say_the_same(parts: tuple[SegmentedImage, SegmentedIm
     assert by_name.names == AREAS
     # Without an order given, names come as they are first met.
     assert fuse(*parts, PAPER).names == ("CSF", "pathology", "normal")
+    # Over one frame the names are the first source's, unless given.
+    assert fuse(*parts).names == ("CSF", "tissue")
+    assert fuse(*parts, names=("dark", "bright")).names == ("dark", "bright")
     # Keys that are the clusters' own names may come in any order.
     turned = [dict(reversed(entry.items())) for entry in PAPER]
     assert fuse(*parts, turned, names=AREAS).partition == by_name.partition

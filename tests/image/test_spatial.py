@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from egmm import EGMM
+from egmm import EGMM, FocalSets
 from egmm.image import (
     Image,
     Neighbourhood,
@@ -15,7 +15,7 @@ from egmm.image import (
     spatial_evidence,
 )
 from egmm.image.features import noise_level
-from egmm.image.spatial import bonds
+from egmm.image.spatial import bonds, combine_neighbours, voxel_sides
 from image.oracles_image import dempster, neighbour_weights
 
 
@@ -106,6 +106,13 @@ def test_images_are_not_pooled_in_a_mask_of_another_grid_or_without_voxels(mask:
         pool_images([read_image(np.arange(72.0).reshape(8, 9))], mask)
 
 
+def test_a_modality_twice_has_the_weights_of_once(noisy: tuple[np.ndarray, np.ndarray]) -> None:
+    image, mask = read_image(noisy[0]), noisy[1]
+    once = pool_images([image], mask)[0].data
+    for pooled in pool_images([image, image], mask):
+        np.testing.assert_allclose(pooled.data, once, rtol=1e-5)
+
+
 def test_pooled_grey_levels_give_the_geometric_mean_of_the_masses(noisy: tuple[np.ndarray, np.ndarray]) -> None:
     """With one covariance, pooling evidence is pooling grey levels."""
     image, mask = noisy
@@ -182,6 +189,35 @@ def test_masses_of_any_segmentation_can_be_combined(rule: str) -> None:
     errors = [(part.labels() != truth)[brain.mask].sum() for part in (alone, combined)]
     assert errors[1] <= errors[0]
     assert 0 < combined.conflict().max() <= 1
+
+
+@pytest.mark.parametrize(("rule", "odd"), [("geometric", [24]), ("dempster", [24]), ("geometric", range(1, 49, 2))])
+def test_masses_of_zero_exclude_nothing(rule: str, odd: range | list[int]) -> None:
+    # All pixels see all others and are sure of one cluster or the other: the more numerous have it.
+    is_odd = np.isin(np.arange(49), odd)
+    masses = np.column_stack([~is_odd, is_odd]).astype(float), FocalSets.singletons(2)
+    image, how = read_image(np.zeros((7, 7))), Neighbourhood(reach=6, decay=0.0)
+    combined = combine_neighbours(masses, [image], np.ones((7, 7), dtype=bool), how, rule=rule, independence=1.0)
+    np.testing.assert_allclose(combined.mass[:, combined.focal.index_of({0})], 1.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 30), (1, 1, 30)])
+def test_a_line_of_voxels_has_neighbours_too(shape: tuple[int, ...]) -> None:
+    line = np.where(np.arange(30) < 15, 40.0, 46.0) + np.random.default_rng(0).normal(0, 2, 30)
+    pooled = pool_images([read_image(line.reshape(shape))], np.ones(shape, dtype=bool))[0].data
+    assert pooled.shape == shape
+    assert pooled.std() < line.std()
+
+
+def test_sides_of_voxels_are_the_lengths_of_their_axes() -> None:
+    # Columns of an affine map are steps along the grid's axes, wherever in the world they point.
+    affine = np.array([[0.0, 0.0, 6.0, 9.0], [2.0, 0.0, 0.0, 9.0], [0.0, 4.0, 8.0, 9.0], [0.0, 0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(voxel_sides(affine, (5, 5, 5)), [1.0, 2.0, 5.0])
+    # The thickness of a single slice is no distance to anything.
+    np.testing.assert_allclose(voxel_sides(affine, (1, 5, 5)), [0.5, 1.0, 2.5])
+    np.testing.assert_allclose(voxel_sides(affine, (2, 5, 5)), [1.0, 2.0, 5.0])
+    np.testing.assert_allclose(voxel_sides(affine * [1, 0, 1, 1], (5, 5, 5)), 1.0)
+    np.testing.assert_allclose(voxel_sides(None, (5, 5)), 1.0)
 
 
 def test_thick_slices_count_less() -> None:
