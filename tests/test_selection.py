@@ -15,7 +15,7 @@ from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
 from egmm.em.fit import GIVEN_UP_AFTER
-from egmm.selection import _engine
+from egmm.selection import Selection, _engine
 
 mpl.use("Agg")
 
@@ -78,6 +78,7 @@ def test_a_grid_of_models(blobs) -> None:
     assert "EBIC (higher is better)" in text
     assert "* chosen: 3 clusters, EII" in text
     assert text.count("*") == 2
+    assert repr(Selection(selection.candidates, "bic", higher_is_better=False)).startswith("BIC (lower is better)")
 
 
 @pytest.mark.slow
@@ -113,6 +114,9 @@ def test_failures_are_recorded_and_not_fatal(rng) -> None:
     assert "n_clusters=13 but X has only 12 distinct rows" in failed.failure
     assert selection.n_clusters == 2
     assert "failed" in repr(selection)
+    # What was not fitted has not converged, and no mark says that more steps would help.
+    assert [row["converged"] for row in selection.table()] == [True, False]
+    assert failed.marks == ""
     with pytest.raises(ValueError, match=r"No candidate could be fitted \(13 clusters, EEE: n_clusters=13"):
         select_model(X, [13], random_state=0)
 

@@ -112,6 +112,18 @@ def test_pairs_are_of_neighbours_from_any_start(init: object) -> None:
     np.testing.assert_allclose(means[[0, 2, 3]], [46, 111, 152], atol=3)  # CSF, grey, white; one is on their borders
 
 
+def test_given_means_are_the_start(brain: BrainPhantom) -> None:
+    # Pairs of neighbours need them from dark to bright; nothing else does, and modalities need not agree on an order.
+    one, two = [[100.0], [40.0]], [[100.0, 40.0], [40.0, 100.0]]
+    for images, init, options, start in (
+        (brain.t1, one, {}, one[::-1]),
+        (brain.t1, one, {"focal_sets": "full"}, one),
+        ([brain.t1, brain.t2], two, {}, two),
+    ):
+        model = segment(images, brain.mask, 2, init=init, **options).model
+        np.testing.assert_array_equal(model.init, start)
+
+
 def test_a_given_family_and_covariance_are_passed_on(brain: BrainPhantom) -> None:
     result = segment([brain.t1, brain.t2], brain.mask, 3, focal_sets="singletons", covariance="EEI", tol=1e-9)
     assert result.model.covariance == "EEI"
@@ -129,6 +141,16 @@ def test_the_number_of_clusters_is_chosen_by_ebic() -> None:
     assert max(table, key=table.__getitem__) == 3
     assert all(row["seconds"] > 0 for row in result.selection.table())
     assert segment(image, n_clusters=[2]).n_clusters == 2
+
+
+def test_a_number_of_clusters_that_the_voxels_do_not_allow_is_left_out() -> None:
+    image = np.random.default_rng(1).choice([10, 12, 50, 52], (20, 20)).astype(np.uint8)
+    result = segment(image, n_clusters=[2, 5])
+    assert result.n_clusters == 2
+    failures = [candidate.failure for candidate in result.selection.candidates]
+    assert failures == ["", "n_clusters=5, but the voxels of the mask have only 4 distinct values."]
+    with pytest.raises(ValueError, match=r"^n_clusters=5, but the voxels of the mask have only 4 distinct values"):
+        segment(image, n_clusters=[5])
 
 
 def test_small_bright_areas_are_found() -> None:
