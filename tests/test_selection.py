@@ -15,7 +15,7 @@ from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
 from egmm.em.fit import GIVEN_UP_AFTER
-from egmm.selection import Selection, _engine
+from egmm.selection import Candidate, Selection, _engine
 
 mpl.use("Agg")
 
@@ -102,6 +102,18 @@ def test_of_models_that_are_one_the_first_is_chosen_whatever_the_order_of_rows(r
     models, X = ["EEE", "VEE", "EVE", "VVV"], rng.normal(size=(100, 3)) + 2 * rng.normal(size=(100, 1))
     chosen = {select_model(rng.permutation(X), [1], models, random_state=0, n_jobs=1).covariance for _ in range(12)}
     assert chosen == {"EEE"}
+
+
+def test_small_values_keep_their_digits() -> None:
+    fits = [Candidate(2, "-", object(), {"mpc": 0.71234}), Candidate(3, "-", object(), {"mpc": -12.345})]
+    assert repr(Selection(fits, "mpc", higher_is_better=True)).split()[-9:-3] == [
+        "2",
+        "0.7123*",
+        "3",
+        "-12.3",
+        "*",
+        "chosen:",
+    ]
 
 
 def test_failures_are_recorded_and_not_fatal(rng) -> None:

@@ -11,7 +11,7 @@ from sklearn.mixture import GaussianMixture
 from egmm import ECM, EGMM
 from egmm.belief import FocalSets
 from egmm.image import BrainPhantom, Neighbourhood, make_brain_phantom, segment
-from egmm.image.features import DENSE_CODES, merge_equal
+from egmm.image.features import DENSE_CODES, distinct_rows, merge_equal
 from egmm.image.segment import _has_disguised_cluster
 from egmm.metrics import ari
 
@@ -67,6 +67,13 @@ def test_real_grey_levels_are_rounded_far_below_the_noise(brain: BrainPhantom) -
     assert len(result.kinds) < 1000 < result.n_voxels
     fine = EGMM(3, focal_sets=result.focal_sets, init=result.model.init).fit(brain.t1[brain.mask][:, None])
     np.testing.assert_allclose(result.model.means_, fine.means_, atol=0.1)
+
+
+def test_grey_levels_of_8_bits_are_not_rounded_however_much_noise_there_is() -> None:
+    levels = np.arange(257)
+    assert len(distinct_rows([levels[:256].astype(np.uint8)], [40.0]).rows) == 256
+    # One level more, and they are counted in steps of an eighth of the noise: 0, 5, ..., 255.
+    assert distinct_rows([levels.astype(np.uint16)], [40.0]).rows.ravel().tolist() == list(range(0, 256, 5))
 
 
 def test_scans_of_16_bits_are_rounded_far_below_the_noise_too() -> None:
