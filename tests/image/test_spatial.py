@@ -270,6 +270,13 @@ def test_pure_noise_has_its_standard_deviation_at_any_level(rng, shape: tuple[in
     assert noise_level(level + rng.normal(0, 5, shape), np.ones(shape, dtype=bool)) == pytest.approx(5, rel=0.03)
 
 
+def test_the_noise_does_not_mind_the_sign_of_huge_grey_levels(rng) -> None:
+    noise, mask = rng.normal(size=(60, 60)), np.ones((60, 60), dtype=bool)
+    expected = 1e30 * noise_level(noise, mask)
+    for levels in (noise - noise.max(), noise - noise.min()):
+        assert noise_level(1e30 * levels, mask) == pytest.approx(expected, rel=0.05)
+
+
 def test_noise_of_clean_thin_and_cut_out_images() -> None:
     steps = np.repeat([0.0, 50.0], 20)[:, None] * np.ones((40, 40))
     everywhere = np.ones(steps.shape, dtype=bool)
@@ -290,6 +297,7 @@ def test_noise_of_clean_thin_and_cut_out_images() -> None:
         (lambda s: spatial_evidence(s, rule="vote"), ValueError, "rule must be one of 'geometric', 'dempster'"),
         (lambda s: spatial_evidence(s, independence=2), ValueError, r"independence must be .* \[0, 1\], got 2"),
         (lambda s: segment(1e38 * s.images[0].data, n_clusters=2, spatial=True), ValueError, "too large to be pooled"),
+        (lambda s: segment(-1e38 * s.images[0].data, n_clusters=2, spatial=True), ValueError, "too large to be pooled"),
         (lambda s: spatial_evidence(s, rule="dempster"), ValueError, "127 sets at 7 clusters; use rule='geometric'"),
     ],
 )
