@@ -69,6 +69,15 @@ def test_real_grey_levels_are_rounded_far_below_the_noise(brain: BrainPhantom) -
     np.testing.assert_allclose(result.model.means_, fine.means_, atol=0.1)
 
 
+def test_voxels_are_merged_where_all_modalities_agree(rng) -> None:
+    columns = [rng.integers(7, 7 + n_levels, 500).astype(np.uint8) for n_levels in (4, 9, 3)]
+    data, voxels = distinct_rows(columns, [1.0] * 3), np.stack(columns, axis=1)
+    rows, counts = np.unique(voxels, axis=0, return_counts=True)
+    np.testing.assert_array_equal(data.rows, rows)
+    np.testing.assert_array_equal(data.counts, counts)
+    np.testing.assert_array_equal(data.rows[data.inverse], voxels)
+
+
 def test_grey_levels_of_8_bits_are_not_rounded_however_much_noise_there_is() -> None:
     levels = np.arange(257)
     assert len(distinct_rows([levels[:256].astype(np.uint8)], [40.0]).rows) == 256
