@@ -81,8 +81,9 @@ def test_voxels_are_merged_where_all_modalities_agree(rng) -> None:
 def test_grey_levels_of_8_bits_are_not_rounded_however_much_noise_there_is() -> None:
     levels = np.arange(257)
     assert len(distinct_rows([levels[:256].astype(np.uint8)], [40.0]).rows) == 256
-    # One level more, and they are counted in steps of an eighth of the noise: 0, 5, ..., 255.
-    assert distinct_rows([levels.astype(np.uint16)], [40.0]).rows.ravel().tolist() == list(range(0, 256, 5))
+    # One level more, and they are counted in whole steps of an eighth of the noise: 0, 5, ..., 255.
+    assert distinct_rows([levels.astype(np.uint16)], [44.0]).rows.ravel().tolist() == list(range(0, 256, 5))
+    assert distinct_rows([levels.astype(np.uint16)], [0.0]).rows.ravel().tolist() == levels.tolist()
 
 
 def test_scans_of_16_bits_are_rounded_far_below_the_noise_too() -> None:
