@@ -412,19 +412,21 @@ def test_outliers_are_far_from_every_component(rng, blobs, covariance) -> None:
     np.testing.assert_array_equal(model.outliers(rows), model.outliers(rows, 0.999))
 
 
-def test_samples_come_from_the_mixture(blobs) -> None:
+@pytest.mark.parametrize("covariance", ["EEE", "VVV"])
+def test_samples_come_from_the_mixture(blobs, covariance) -> None:
     X = blobs[0] @ [[1.0, 0.0], [2.0, 1.0]]
-    model = EGMM(3, random_state=0).fit(X)
-    assert np.abs(model.covariances_[0, 1]) > 1
+    model = EGMM(3, covariance=covariance, random_state=0).fit(X)
+    covariances = np.broadcast_to(model.focal_covariances_, (7, 2, 2))
+    assert np.abs(covariances[:, 0, 1]).min() > 1
     rows, sets = model.sample(60_000)
     assert rows.shape == (60_000, 2)
     np.testing.assert_allclose(np.bincount(sets, minlength=7) / 60_000, model.weights_, atol=0.01)
     for j in np.flatnonzero(model.weights_ > 0.05):
         drawn = rows[sets == j]
         # Five standard errors.
-        error = 5 * np.sqrt(np.diag(model.covariances_).max() / len(drawn))
+        error = 5 * np.sqrt(np.diag(covariances[j]).max() / len(drawn))
         np.testing.assert_allclose(drawn.mean(axis=0), model.focal_means_[j], atol=error)
-        np.testing.assert_allclose(np.cov(drawn.T), model.covariances_, atol=3 * error)
+        np.testing.assert_allclose(np.cov(drawn.T), covariances[j], atol=3 * error)
     np.testing.assert_array_equal(model.sample(5)[0], model.sample(5)[0])
 
 

@@ -153,6 +153,24 @@ def test_maps_go_to_png(tmp_path: Path, two_areas: np.ndarray, volume: np.ndarra
     assert np.array(Pillow.open(tmp_path / "cut.tif")).shape == (20, 6)
 
 
+def test_the_slice_asked_for_is_drawn(tmp_path: Path, rng) -> None:
+    result = segment(rng.choice([40, 140], (5, 6, 7)) + rng.integers(0, 9, (5, 6, 7)), n_clusters=2)
+    labels = result.labels()
+    for options, wanted in (
+        ({}, labels[:, :, 3]),
+        ({"at": 0}, labels[:, :, 0]),
+        ({"at": 6}, labels[:, :, 6]),
+        ({"axis": 1}, labels[:, 3]),
+        ({"at": 2, "axis": 0}, labels[2]),
+    ):
+        result.to_png(tmp_path / "cut.png", **options)
+        np.testing.assert_array_equal(np.array(Pillow.open(tmp_path / "cut.png")), 127 * wanted)
+    with pytest.raises(ValueError, match=r"at must be an integer from 0 to 6, got 7\."):
+        result.to_png(tmp_path / "cut.png", at=7)
+    with pytest.raises(ValueError, match=r"axis must be an integer from 0 to 2, got 3\."):
+        result.to_png(tmp_path / "cut.png", axis=3)
+
+
 def test_doubt_is_seen_in_png(tmp_path: Path) -> None:
     # Dark, between, and bright.
     grey = np.random.default_rng(3).normal(40, 5, (24, 21)) + 40 * (np.arange(21) // 7)
@@ -177,6 +195,7 @@ def flat_map() -> SegmentedImage:
     ("call", "message"),
     [
         (lambda s, d: s.to_nifti(d / "x.png"), "path must end in .nii or .nii.gz, got 'x.png'"),
+        (lambda s, d: s.to_nifti(d / "x.nii", "mask"), "what must be one of 'labels', 'ambiguity'.* got 'mask'"),
         (lambda s, d: s.to_png(d / "x.nii"), "path must end in one of .png, .tif"),
         (lambda s, d: s.to_png(d / "x.png", "mass"), "what must be one of 'labels', 'ambiguity'"),
         (lambda s, d: s.to_png(d / "x.png", "lower", cluster=2), "cluster must be an integer from 0 to 1, got 2"),

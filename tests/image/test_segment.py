@@ -250,9 +250,16 @@ def test_maps_agree_with_the_partition(brain: BrainPhantom) -> None:
     np.testing.assert_array_equal(result.upper()[brain.mask], whole.upper())
     np.testing.assert_allclose(result.ambiguity()[brain.mask], whole.nonspecificity() / np.log2(3), atol=1e-6)
     np.testing.assert_allclose(result.mass({1})[brain.mask], whole.mass[:, 1], atol=1e-6)
-    np.testing.assert_array_equal(result.labels("plausibility")[brain.mask], whole.labels("plausibility") + 1)
     assert result.n_ambiguous == (result.upper().sum(axis=-1) > 1).sum()
+    assert f"; {100 * result.n_ambiguous / result.n_voxels:.1f} % ambiguous)" in repr(result)
     assert not result.conflict().any()
+    assert not segment(brain.t1, brain.mask, 1).ambiguity().any()
+    loose = segment(brain.t1, brain.mask, estimator=ECM(3, delta=20, random_state=0))
+    assert loose.conflict().max() > 0.1
+    np.testing.assert_allclose(loose.conflict()[brain.mask], loose.partition.mass[:, 0], atol=1e-6)
+    for rule in ("plausibility", "belief"):
+        np.testing.assert_array_equal(loose.labels(rule)[brain.mask], loose.partition.labels(rule) + 1)
+    assert (loose.labels("belief") != loose.labels("plausibility")).any()
 
 
 @pytest.mark.parametrize(
