@@ -233,6 +233,28 @@ def test_no_such_file(paths: str, message: str, tmp_path: Path) -> None:
         scan(tmp_path / paths)
 
 
+def test_files_are_found_by_name_by_pattern_and_below_directories(tmp_path: Path) -> None:
+    names = (
+        "rows[1].npy",
+        "part[2]/rows.npy",
+        "part[2]/deep/er.npy",
+        "part[2]/.old/rows.npy",
+        "part[2]/_tmp/0/rows.npy",
+    )
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / name, np.full((2, 1), float(number)))
+    for paths, found in (
+        (tmp_path / "rows[1].npy", [0]),
+        (tmp_path / "part[2]", [2, 1]),
+        ([tmp_path / "part[2]", tmp_path / "rows[1].npy"], [2, 1, 0]),
+        (str(tmp_path / "**/er.npy"), [2]),
+        (str(tmp_path / "**/dee?"), [2]),
+        (str(tmp_path / "*.npy"), [0]),
+    ):
+        assert all_rows(scan(paths))[::2, 0].tolist() == found
+
+
 def test_an_empty_directory_or_list(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file at"):
         scan(tmp_path)
