@@ -156,7 +156,7 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     assert selection.n_clusters == 1
 
 
-def test_where_all_fits_degenerate_the_best_is_fitted_to_its_end(rng) -> None:
+def test_where_all_fits_degenerate_the_best_is_fitted_to_its_end(rng, monkeypatch) -> None:
     X = rng.normal(size=(64, 5)) + 30 * (np.arange(64) >= 60)[:, None]
     selection = select_model(X, [4], covariance=["VVI", "VVE"], random_state=0)
     assert all(row["degenerate"] for row in selection.table())
@@ -165,6 +165,18 @@ def test_where_all_fits_degenerate_the_best_is_fitted_to_its_end(rng) -> None:
     assert selection.best.n_iter_ > GIVEN_UP_AFTER
     assert clone(selection.best).fit(X).log_likelihood_ == selection.best.log_likelihood_
     assert "?" not in repr(selection)
+    whole = EGMM._fit
+
+    def fit(model, *args, gives_up):
+        if model.covariance == selection.covariance and not gives_up:
+            raise ValueError("cluster 4 has collapsed")
+        return whole(model, *args, gives_up=gives_up)
+
+    monkeypatch.setattr(EGMM, "_fit", fit)
+    other = select_model(X, [4], covariance=["VVI", "VVE"], random_state=0, n_jobs=1)
+    assert other.covariance != selection.covariance
+    assert other.best.converged_
+    assert {row["failure"] for row in other.table()} == {"", "cluster 4 has collapsed"}
 
 
 def test_the_printed_table_marks_what_is_not_to_be_chosen(blobs) -> None:

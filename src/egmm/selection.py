@@ -291,10 +291,10 @@ def select_model(
             done[at] = candidate
             progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     found = [done[at] for at in range(len(jobs))]
-    chosen = _choose(found, criterion, higher_is_better)
-    if chosen.is_degenerate:
-        at = next(at for at, candidate in enumerate(found) if candidate is chosen)
-        found[at] = _fit(*jobs[at], gives_up=False)
+    ended = None
+    while (chosen := _choose(found, criterion, higher_is_better)).is_degenerate and chosen is not ended:
+        at = found.index(chosen)
+        found[at] = ended = _fit(*jobs[at], gives_up=False)
     return Selection(found, criterion, higher_is_better)
 
 
