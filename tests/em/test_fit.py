@@ -481,6 +481,17 @@ def test_where_every_start_fails_the_message_says_where(rng) -> None:
         run(rows, n_init=3)
 
 
+def test_a_failure_that_names_a_way_out_gets_no_other(rows, monkeypatch) -> None:
+    def m_step(self, point):
+        raise NotPositiveDefiniteError("cluster 2 has no rows left; use fewer clusters.")
+
+    monkeypatch.setattr(fit.Problem, "m_step", m_step)
+    with pytest.raises(
+        NotPositiveDefiniteError, match=r"^at iteration 1 cluster 2 has no rows left; use fewer clusters\.$"
+    ):
+        run(rows)
+
+
 def test_a_covariance_lost_on_the_way_names_the_iteration(rows, monkeypatch) -> None:
     steps = itertools.count(1)
     m_step = fit.Problem.m_step

@@ -348,6 +348,8 @@ def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) ->
     n_iter = 0 if ascent is None else ascent.n_iter + 1
     away = [] if ascent is None else [str(k + 1) for k in np.flatnonzero(_run_away(ascent))]
     if not away:
+        if "; use " in str(error):  # It names the way out itself.
+            return f"at iteration {n_iter} {error}"
         return f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
     found = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"
     return (
