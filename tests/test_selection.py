@@ -14,7 +14,6 @@ from sklearn.metrics import adjusted_rand_score
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
 from egmm.datasets import make_diamond
 from egmm.em.covariance import MODELS
-from egmm.em.fit import GIVEN_UP_AFTER
 from egmm.selection import Candidate, Selection, _engine
 
 mpl.use("Agg")
@@ -156,27 +155,38 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
     assert selection.n_clusters == 1
 
 
-def test_where_all_fits_degenerate_the_best_is_fitted_to_its_end(rng, monkeypatch) -> None:
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_fits_that_collapse_are_given_up_unless_none_is_sound(rng, n_jobs) -> None:
     X = rng.normal(size=(64, 5)) + 30 * (np.arange(64) >= 60)[:, None]
-    selection = select_model(X, [4], covariance=["VVI", "VVE"], random_state=0)
-    assert all(row["degenerate"] for row in selection.table())
-    assert sorted(row["converged"] for row in selection.table()) == [False, True]
-    assert selection.best.converged_
-    assert selection.best.n_iter_ > GIVEN_UP_AFTER
-    assert clone(selection.best).fit(X).log_likelihood_ == selection.best.log_likelihood_
-    assert "?" not in repr(selection)
-    whole = EGMM._fit
+    search = {"random_state": 0, "n_jobs": n_jobs, "warm_start": True}
+    given_up = [c for c in select_model(X, [1, 4], covariance=["VVE", "VVV"], **search).candidates if c.is_given_up]
+    assert [c.n_clusters for c in given_up] == [4, 4]
+    assert {c.marks for c in given_up} == {"~"}
+    selection = select_model(X, [4], covariance=["VVE", "VVV"], **search)
+    for candidate, unfinished in zip(selection.candidates, given_up, strict=True):
+        assert candidate.is_degenerate
+        assert candidate.model.converged_
+        assert candidate.model.n_iter_ > unfinished.model.n_iter_
+        assert candidate.criteria["ebic"] > unfinished.criteria["ebic"]
+        assert clone(candidate.model).fit(X).log_likelihood_ == candidate.model.log_likelihood_
 
-    def fit(model, *args, gives_up):
-        if model.covariance == selection.covariance and not gives_up:
-            raise ValueError("cluster 4 has collapsed")
-        return whole(model, *args, gives_up=gives_up)
 
-    monkeypatch.setattr(EGMM, "_fit", fit)
-    other = select_model(X, [4], covariance=["VVI", "VVE"], random_state=0, n_jobs=1)
-    assert other.covariance != selection.covariance
-    assert other.best.converged_
-    assert {row["failure"] for row in other.table()} == {"", "cluster 4 has collapsed"}
+def test_a_cluster_of_few_rows_that_grows_is_not_given_up() -> None:
+    X, _ = make_diamond()
+    selection = select_model(X, [3], covariance=["EEV", "EVE"], focal_sets="full", random_state=0)
+    assert selection.covariance == "EEV"
+    assert not selection.best.degenerate_
+
+
+def test_the_neighbours_of_clusters_are_those_of_a_fit_to_its_end() -> None:
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(rng.normal(0, 2, 2), rng.uniform(0.3, 1), (12, 2)) for _ in range(4)]
+    X = np.concatenate(parts)
+    search = {"init": "random", "focal_sets": "neighbours", "random_state": 5}
+    best = select_model(X, [4], covariance="VVV", **search).best
+    alone = clone(best).fit(X)
+    assert alone.focal_sets_ == best.focal_sets_
+    assert alone.log_likelihood_ == best.log_likelihood_
 
 
 def test_the_printed_table_marks_what_is_not_to_be_chosen(blobs) -> None:

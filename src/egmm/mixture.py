@@ -225,7 +225,7 @@ class EGMM(ClusterMixin, FittedMixture):
         return self
 
     def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False) -> Ascent:
-        """Fit; `select_model` `gives_up` fits that degenerate."""
+        """Fit; `select_model` `gives_up` fits that collapse."""
         self._check_parameters()
         with ExitStack() as opened:
             with all_or_nothing(self):
@@ -297,7 +297,7 @@ class EGMM(ClusterMixin, FittedMixture):
     def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
         if self._wants_neighbours():
             first = FocalSets.simple(self.n_clusters)
-            fit = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None))
+            fit = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None, gives_up=False))
             if fit.interrupted:
                 self.focal_sets_ = first
                 return fit

@@ -77,11 +77,20 @@ class Candidate:
         return bool(getattr(self.model, "degenerate_", False))
 
     @property
+    def is_sound(self) -> bool:
+        """Whether there is a fit, and a likelihood that is a guide."""
+        return self.model is not None and not self.is_degenerate
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the fit was ended because it collapsed."""
+        return self.is_degenerate and not self.model.converged_ and self.model.n_iter_ < self.model.max_iter
+
+    @property
     def marks(self) -> str:
         """Marks of a fit that is not to be trusted, explained in `MARKS`."""
-        if self.is_degenerate:
-            return "~"
-        return "?" * (not getattr(self.model, "converged_", True))
+        is_unfinished = not getattr(self.model, "converged_", True) and not self.is_given_up
+        return "~" * self.is_degenerate + "?" * is_unfinished
 
     @property
     def single_weight(self) -> float:
@@ -247,8 +256,8 @@ def select_model(
     -------
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason. One that degenerates is given up, but for models with one covariance; it is
-        chosen, and then fitted to its end, only where there is no other. Of equal ones the first is chosen.
+        fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
+        the first. A fit in which a cluster's covariance collapses is given up, unless no fit is sound.
 
     Examples
     --------
@@ -281,21 +290,23 @@ def select_model(
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
-    jobs = [(_candidate(base, count, model), model, X, sample_weight) for model in models for count in counts]
+    grid = [(model, count) for model in models for count in counts]
     n_processes = 1 if is_remote(X) else n_jobs or available_cores()
     # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
-    order = sorted(range(len(jobs)), key=lambda at: -jobs[at][0].n_clusters)
+    order = sorted(range(len(grid)), key=lambda at: -grid[at][1])
     done: dict[int, Candidate] = {}
-    with Progress("select_model", len(jobs), enabled=bool(verbose)) as progress:
-        for at, candidate in zip(order, in_order(_fit, [jobs[at] for at in order], n_processes), strict=True):
-            done[at] = candidate
-            progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    found = [done[at] for at in range(len(jobs))]
-    ended = None
-    while (chosen := _choose(found, criterion, higher_is_better)).is_degenerate and chosen is not ended:
-        at = found.index(chosen)
-        found[at] = ended = _fit(*jobs[at], gives_up=False)
-    return Selection(found, criterion, higher_is_better)
+    with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
+
+        def run(numbers: list[int], *, gives_up: bool) -> None:
+            jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, gives_up) for at in numbers]
+            for at, candidate in zip(numbers, in_order(_fit, jobs, n_processes), strict=True):
+                done[at] = candidate
+                progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+
+        run(order, gives_up=True)
+        if not any(candidate.is_sound for candidate in done.values()):
+            run([at for at in order if done[at].is_given_up], gives_up=False)
+    return Selection([done[at] for at in range(len(grid))], criterion, higher_is_better)
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -319,7 +330,7 @@ def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
     return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)
 
 
-def _candidate(base: Any, n_clusters: int, model: str) -> Any:
+def _candidate(base: Any, model: str, n_clusters: int) -> Any:
     """A candidate to be fitted; each keeps its own checkpoint."""
     candidate = clone(base).set_params(n_clusters=n_clusters)
     if not isinstance(base, EGMM):
@@ -347,9 +358,7 @@ def _index(estimator: Any) -> Index:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _fit(
-    model: Any, name: str, X: Any, sample_weight: Any, n_jobs: int | None = None, *, gives_up: bool = True
-) -> Candidate:
+def _fit(model: Any, name: str, X: Any, sample_weight: Any, gives_up: bool, n_jobs: int | None = None) -> Candidate:
     began = time.perf_counter()
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
@@ -392,7 +401,7 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
     if not fitted:
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
-    sound = [candidate for candidate in fitted if not candidate.is_degenerate] or fitted
+    sound = [candidate for candidate in fitted if candidate.is_sound] or fitted
     sign = 1.0 if higher_is_better else -1.0
     return sound[first_highest([sign * candidate.value(criterion) for candidate in sound])]
 

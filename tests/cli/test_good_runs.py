@@ -201,6 +201,15 @@ def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_p
     }
 
 
+def test_select_marks_the_chosen_one_of_equals(call: Any, tmp_path: Path) -> None:
+    # Of one cluster these are one model; which has the highest criterion is rounding.
+    rows = tmp_path / "normal.csv"
+    np.savetxt(rows, np.random.default_rng(2).normal(size=(60, 3)), delimiter=",", fmt="%.17g")
+    result = call("select", rows, "--clusters", "1", "--covariance", "EEE,VEE,EVE,VVV")
+    assert result.returncode == 0, tell(result)
+    assert re.findall(r"1  (EEE|VEE|EVE|VVV)", result.stdout)[0] == "EEE"
+
+
 def test_compare_scores_every_algorithm(call: Any, rows: Path, tmp_path: Path) -> None:
     result = call("compare", rows, "-c", "2", "--label", "side", "--json", "--out", "table.csv")
     assert result.returncode == 0, tell(result)

@@ -106,6 +106,12 @@ def test_images_are_not_pooled_in_a_mask_of_another_grid_or_without_voxels(mask:
         pool_images([read_image(np.arange(72.0).reshape(8, 9))], mask)
 
 
+def test_images_of_two_grids_are_not_pooled() -> None:
+    images = [read_image(np.ones(shape), name) for name, shape in (("T1", (4, 5)), ("T2", (6, 7)))]
+    with pytest.raises(ValueError, match="T1 and T2 must be on one grid"):
+        pool_images(images, None)
+
+
 def test_a_modality_twice_has_the_weights_of_once(noisy: tuple[np.ndarray, np.ndarray]) -> None:
     image, mask = read_image(noisy[0]), noisy[1]
     once = pool_images([image], mask)[0].data
@@ -197,7 +203,9 @@ def test_masses_of_zero_exclude_nothing(rule: str, odd: range | list[int]) -> No
     is_odd = np.isin(np.arange(49), odd)
     masses = np.column_stack([~is_odd, is_odd]).astype(float), FocalSets.singletons(2)
     image, how = read_image(np.zeros((7, 7))), Neighbourhood(reach=6, decay=0.0)
-    combined = combine_neighbours(masses, [image], np.ones((7, 7), dtype=bool), how, rule=rule, independence=1.0)
+    combined = combine_neighbours(
+        masses, [image], np.ones((7, 7), dtype=bool), how, rule=rule, independence=1.0, verbose=0
+    )
     np.testing.assert_allclose(combined.mass[:, combined.focal.index_of({0})], 1.0)
 
 

@@ -65,9 +65,13 @@ def select(
 def show_selection(selection: Selection) -> None:
     """Print the best candidates, the chosen one marked."""
     sign = -1.0 if selection.higher_is_better else 1.0
-    table = sorted(
-        selection.table(), key=lambda r: (bool(r["failure"]), r["degenerate"], sign * r[selection.criterion])
-    )
+    chosen = (selection.n_clusters, selection.covariance)
+
+    def rank(record: dict[str, Any]) -> tuple[bool, bool, bool, float]:
+        is_other = (record["n_clusters"], record["covariance"]) != chosen  # Others may be as good.
+        return is_other, bool(record["failure"]), record["degenerate"], sign * record[selection.criterion]
+
+    table = sorted(selection.table(), key=rank)
     lines = []
     for record in table[:20]:
         note = record["failure"][:30] or ("degenerate" if record["degenerate"] else "")

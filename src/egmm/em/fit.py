@@ -24,7 +24,7 @@ from egmm.em.checkpoint import (
 )
 from egmm.em.covariance import SHARED
 from egmm.em.loop import Ascent
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters, TooFewRowsError
 from egmm.em.prior import Prior
 from egmm.em.problem import Problem
 from egmm.em.start import (
@@ -67,8 +67,9 @@ REHEARSED, REHEARSAL_TOL = 4, 1e-4
 """Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
 further than that from the one of all rows."""
 
-GIVEN_UP_AFTER = 10
-"""Steps after which a degenerate ascent hardly ever becomes a sound one, though it may go on for hundreds."""
+FIRST_LOOK = 10
+"""Steps after which an ascent is looked at first for a collapse; then after twice as many, and so on. From a collapse
+none comes back, though it may go on for hundreds of steps."""
 
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
@@ -101,7 +102,7 @@ class Options:
     certainty: float = 0.0
     checkpoint: Path | None = None
     gives_up: bool = False
-    """Whether an ascent with own covariances that is degenerate after `GIVEN_UP_AFTER` steps ends there."""
+    """Whether an ascent ends where a cluster's own covariance is seen to have collapsed."""
     seed: Any = None
     """What `random` began with, where that is a number."""
 
@@ -213,11 +214,7 @@ class _Fitting:
             ascent = self._begin(number, start, ridge, first)
             watched = self.options.verbose or self.checkpoint is not None
             after_step = partial(self._after_step, number, report) if watched else None
-            n_steps = 0 if interrupted else self.options.max_iter
-            if self.options.gives_up and self.options.covariance not in SHARED:
-                ascent.run(min(GIVEN_UP_AFTER, n_steps), after_step)
-                n_steps = 0 if is_degenerate(ascent, first) else n_steps
-            ascent.run(n_steps, after_step)
+            self._run_ascent(ascent, first, 0 if interrupted else self.options.max_iter, after_step)
         except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(_why_not_definite(ascent, error)) from None
         except KeyboardInterrupt:
@@ -225,6 +222,17 @@ class _Fitting:
                 raise
             interrupted = True
         return Fit(ascent, is_degenerate(ascent, first), interrupted)
+
+    def _run_ascent(
+        self, ascent: Ascent, first: Parameters, n_steps: int, after_step: Callable[[Ascent], None] | None
+    ) -> None:
+        look = FIRST_LOOK if self.options.gives_up and self.options.covariance not in SHARED else n_steps
+        while ascent.n_iter < n_steps and not ascent.converged:
+            ascent.run(min(look, n_steps), after_step)
+            # Not in between: an ascent that was cut short and goes on must end as if it had not been.
+            if ascent.n_iter == look < n_steps and has_collapsed(ascent, first):
+                return
+            look *= 2
 
     def _begin(self, number: int, start: Start | Fit, ridge: FloatArray, first: Parameters) -> Ascent:
         """An ascent where it was cut short, where the sample's has ended, or at its first parameters."""
@@ -330,11 +338,15 @@ def start_points(
 
 
 def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
-    """Whether a cluster weighs less than D + 1 rows or has run away, or a covariance collapsed along some direction."""
+    """Whether a cluster weighs less than D + 1 rows or has run away, or a covariance has collapsed."""
+    cluster_weights = ascent.problem.shares.T @ ascent.point.statistics.set_counts
+    n_features = first.means.shape[1]
+    return bool(cluster_weights.min() < n_features + 1 or _run_away(ascent).any()) or has_collapsed(ascent, first)
+
+
+def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
+    """Whether a covariance has hardly any extent left along some direction."""
     problem, params = ascent.problem, ascent.point.params
-    cluster_weights = problem.shares.T @ ascent.point.statistics.set_counts
-    if cluster_weights.min() < params.means.shape[1] + 1 or _run_away(ascent).any():
-        return True
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
     whole, floor = problem.moments.scatter / problem.moments.weight, _floor(problem)
     return any(
@@ -348,7 +360,7 @@ def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) ->
     n_iter = 0 if ascent is None else ascent.n_iter + 1
     away = [] if ascent is None else [str(k + 1) for k in np.flatnonzero(_run_away(ascent))]
     if not away:
-        if "; use " in str(error):  # It names the way out itself.
+        if isinstance(error, TooFewRowsError):
             return f"at iteration {n_iter} {error}"
         return f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
     found = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"

@@ -7,7 +7,7 @@ from egmm._checks import FloatArray
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import SHARED
 from egmm.em.natural import Expected, overlap_matrix, raise_q, scatters_about, warn_no_mass
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters, check_definite, is_single
+from egmm.em.parameters import Parameters, TooFewRowsError, check_definite, is_single
 from egmm.em.prior import Prior, prior_terms, set_weights
 from egmm.em.statistics import Moments, Statistics
 
@@ -36,7 +36,7 @@ def m_step(
 
     Raises
     ------
-    NotPositiveDefiniteError
+    TooFewRowsError
         Where a cluster has too few rows for its covariance; the message names it.
     """
     counts = statistics.set_counts
@@ -115,7 +115,7 @@ def expected_terms(
         expected = _with_prior(expected, prior, covariance)
     rows = expected.shares.T @ expected.log_det_counts
     if not rows.min() > EMPTY * rows.sum():
-        raise NotPositiveDefiniteError(
+        raise TooFewRowsError(
             f"cluster {int(np.argmin(rows)) + 1} has no rows left for its {covariance} covariance; use fewer clusters, "
             "another start or prior='default'."
         )

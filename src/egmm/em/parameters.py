@@ -73,6 +73,10 @@ class NotPositiveDefiniteError(ValueError):
     """A covariance estimate has no Cholesky factor."""
 
 
+class TooFewRowsError(NotPositiveDefiniteError):
+    """Clusters that have too few rows for their covariance; says which, and the way out."""
+
+
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Share of a feature's whole variance, or of a cluster's largest, below which a variance is rounding."""
 
@@ -91,7 +95,7 @@ def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArra
             return
     smallest = [np.linalg.eigvalsh(one)[0] if np.isfinite(one).all() else 0.0 for one in scaled]
     named = [f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(~(smallest > floors))]
-    raise NotPositiveDefiniteError(
+    raise TooFewRowsError(
         f"the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is not positive definite; "
         "use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
     )

@@ -15,7 +15,7 @@ from egmm._progress import Progress
 from egmm.belief import FocalSets, commonality, conflict, superset_differences
 from egmm.belief.masses import Masses
 from egmm.image.features import bounding_box, largest_level, noise_level
-from egmm.image.io import Image, read_mask
+from egmm.image.io import Image, check_same_grid, read_mask
 
 Grid: TypeAlias = NDArray[np.float32]
 
@@ -156,6 +156,8 @@ def pool_images(
     (True, True)
     """
     how = how or Neighbourhood()
+    for other in images[1:]:
+        check_same_grid(images[0], other)
     mask = read_mask(mask, images[0])
     box = bounding_box(mask)
     inside = mask[box]
