@@ -33,7 +33,7 @@ from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
 from egmm.em.covariance import SHARED, resolve_covariance
 from egmm.em.estep_numba import is_compiled
-from egmm.em.fit import EXPECTED_PASSES, choose_engine
+from egmm.em.fit import EXPECTED_PASSES, SAME, choose_engine
 from egmm.em.parameters import Parameters, components, precision_factors
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
@@ -60,9 +60,6 @@ FITTED = (
 )
 """Fitted attributes kept in a file."""
 
-TIE = 1e-9
-"""Criteria that differ by less than this part of them are equal."""
-
 
 def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters: int) -> dict[str, float]:
     """All four criteria by name."""
@@ -70,18 +67,19 @@ def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters
     return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * entropy, "aic": aic}
 
 
-def first_highest(scores: Sequence[float]) -> int:
-    """Position of the highest score; the first of those that nothing but rounding tells apart.
+def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
+    """Position of the highest score of sound fits, or of all where none is sound.
 
-    So the choice does not depend on the order of the rows where models are one and the same: of a single cluster, those
-    that differ in what clusters share.
+    It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
+    rows where models are one and the same: of a single cluster, those that differ in what clusters share.
 
-    >>> first_highest([float("nan"), 3.0 - 1e-12, 3.0])
+    >>> first_best([float("nan"), 3.0 - 1e-12, 3.0, 5.0], [True, True, True, False])
     1
     """
-    known = [-inf if isnan(score) else score for score in scores]
+    counts = is_sound if any(is_sound) else [True] * len(scores)
+    known = [score if counted and not isnan(score) else -inf for score, counted in zip(scores, counts, strict=True)]
     highest = max(known)
-    return next(at for at, score in enumerate(known) if isclose(score, highest, rel_tol=TIE))
+    return next(at for at, score in enumerate(known) if isclose(score, highest, rel_tol=SAME))
 
 
 class FittedMixture(BaseEstimator):

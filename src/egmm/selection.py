@@ -22,7 +22,7 @@ from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
-from egmm.fitted import criteria_of, first_highest
+from egmm.fitted import criteria_of, first_best
 from egmm.mixture import EGMM
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
@@ -363,19 +363,16 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, gives_up: bool, n_jo
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
     try:
-        if isinstance(model, EGMM):
-            _check_enough_rows(model, *(X.shape if is_remote(X) else np.shape(X)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             if isinstance(model, EGMM):
+                _check_enough_rows(model, *(X.shape if is_remote(X) else np.shape(X)))
                 model._fit(X, sample_weight, gives_up=gives_up)
+                criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
             else:
                 model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-        if isinstance(model, EGMM):
-            criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
-        else:
-            index = _index(model)
-            criteria = {index.name: float(index.read(model))}
+                index = _index(model)
+                criteria = {index.name: float(index.read(model))}
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:
@@ -401,9 +398,9 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
     if not fitted:
         reasons = "; ".join(f"{c.n_clusters} clusters, {c.covariance}: {c.failure}" for c in candidates[:3])
         raise ValueError(f"No candidate could be fitted ({reasons}).")
-    sound = [candidate for candidate in fitted if candidate.is_sound] or fitted
     sign = 1.0 if higher_is_better else -1.0
-    return sound[first_highest([sign * candidate.value(criterion) for candidate in sound])]
+    scores = [sign * candidate.value(criterion) for candidate in fitted]
+    return fitted[first_best(scores, [candidate.is_sound for candidate in fitted])]
 
 
 def _short(value: float) -> str:

@@ -18,7 +18,7 @@ from egmm.em.parameters import Parameters
 from egmm.em.replicates import Mixtures, refit
 from egmm.em.start import draw_sample, make_ridge
 from egmm.em.statistics import moments
-from egmm.fitted import first_highest
+from egmm.fitted import first_best
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, available_cores, one_blas_thread
@@ -87,8 +87,8 @@ def choose_mixture(
     fitted = [candidate.model for candidate in candidates if candidate.model is not None]
     if not fitted:
         raise ValueError(f"No mixture could be fitted: {candidates[0].failure}")
-    sound = [model for model in fitted if not model.degenerate_] or fitted
-    return sound[first_highest([model.ebic_ for model in sound])], candidates
+    best = first_best([model.ebic_ for model in fitted], [not model.degenerate_ for model in fitted])
+    return fitted[best], candidates
 
 
 def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:

@@ -263,7 +263,7 @@ class _Fitting:
         """
         init: Parameters | None = None
         fit: Fit | None = None
-        part = start.part(TRIAL_ROWS)
+        part = start.sample.part(TRIAL_ROWS)
         if len(part.rows) < len(start.sample.rows):
             # Which labels are the best shows on fewer rows, if these are enough for every cluster.
             with suppress(ValueError):

@@ -58,6 +58,11 @@ class Sample(NamedTuple):
     rows: FloatArray
     weights: FloatArray
 
+    def part(self, n_rows: int) -> "Sample":
+        """Every so many of the rows, so that at least `n_rows` are left."""
+        step = max(1, len(self.rows) // n_rows)
+        return Sample(self.rows[::step], self.weights[::step])
+
 
 class Drawn(NamedTuple):
     """Distinct rows in the order of their hashes: quick to merge."""
@@ -261,11 +266,6 @@ class Classical(NamedTuple):
     sample: Sample
     label: Callable[[Sample], list[IntArray]]
     """Ways to label rows."""
-
-    def part(self, n_rows: int) -> Sample:
-        """Every so many of the sorted rows, so that at least `n_rows` are left."""
-        step = max(1, len(self.sample.rows) // n_rows)
-        return Sample(*(values[::step] for values in self.sample))
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from egmm._checks import FloatArray, IntArray
 from egmm.belief.partition import CredalPartition
 from egmm.cluster import BPEC, ECM
 from egmm.datasets import load_uci, make_diamond, make_four_class, make_two_class
+from egmm.fitted import first_best
 from egmm.image import SegmentedImage, fuse, make_brain_phantom
 from egmm.image import segment as segment_image
 from egmm.image.phantom import AREAS, BrainPhantom
@@ -108,17 +109,17 @@ def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
         models = {c: paper_mode(X, c, cell.run, n_init=KMEANS_STARTS, focal_sets=sets) for c in EBIC_COUNTS}
     else:
         found = select_model(X, EBIC_COUNTS, "all", focal_sets=sets, random_state=cell.run, n_jobs=1).candidates
-        models = {c: max((f.model for f in found if f.model and f.n_clusters == c), key=_worth) for c in EBIC_COUNTS}
+        models = {c: _best([f.model for f in found if f.model is not None and f.n_clusters == c]) for c in EBIC_COUNTS}
     highest = max(models, key=lambda count: models[count].ebic_)
-    chosen = max(models, key=lambda count: _worth(models[count]))
+    chosen = _best([*models.values()]).n_clusters
     values = {str(count): float(model.ebic_) for count, model in models.items()}
     left_open = _left_open(models[PRINTED_CHOICE[cell.dataset]].partition(X))
     return {**values, "highest": highest, "chosen": chosen, **left_open}
 
 
-def _worth(model: EGMM) -> tuple[bool, float]:
-    """Order models as `select_model` does: a degenerate fit's likelihood is no guide."""
-    return not model.degenerate_, model.ebic_
+def _best(models: Sequence[EGMM]) -> EGMM:
+    """Choose by EBIC as `select_model` does: a degenerate fit's likelihood is no guide."""
+    return models[first_best([model.ebic_ for model in models], [not model.degenerate_ for model in models])]
 
 
 def _left_open(partition: CredalPartition) -> Numbers:
