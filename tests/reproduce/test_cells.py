@@ -74,6 +74,7 @@ def test_two_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("data_directory")
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     out, cells = tmp_path / "out", tmp_path / "out" / "cells.jsonl"
