@@ -219,9 +219,65 @@ def test_the_table_tells_the_weight_of_single_clusters(blobs) -> None:
 
 def test_certainty_is_asked_for_where_covariances_are_compared(blobs) -> None:
     both = ["EII", "EEE"]
-    assert select_model(blobs, [3], covariance=both, random_state=0).best.certainty == 0.3
+    assert select_model(blobs, [3], covariance=both, random_state=0).best.certainty == 1.0
     assert select_model(blobs, [3], covariance=both, random_state=0, certainty=0.0).best.certainty == 0.0
     assert select_model(blobs, [3], random_state=0).best.certainty == 0.0
+
+
+def agreeing(**agreements: float) -> Selection:
+    """Candidates with these agreements, each better by EBIC than the next; the last has more clusters."""
+    names = list(agreements)
+    return Selection(
+        [
+            Candidate(3 if name is names[-1] else 2, name, EGMM(), {"ebic": -float(at)}, agreement=agreements[name])
+            for at, name in enumerate(names)
+        ],
+        "ebic",
+        True,
+    )
+
+
+def test_an_alternative_is_named_where_the_chosen_partition_is_at_odds_with_the_others() -> None:
+    selection = agreeing(VVV=0.5, EEE=0.6, VVI=0.7, EII=0.9)
+    assert (selection.covariance, selection.alternative.covariance) == ("VVV", "VVI")
+    assert selection.advice == (
+        "VVI is worth a look: its partition agrees better with those of all models (0.70) than the chosen one (0.50)"
+    )
+    line = repr(selection).splitlines()[2]
+    assert line.index("^") > line.index("*")
+    assert repr(selection).endswith(f"^ {selection.advice}")
+    for close in (0.529, float("nan")):
+        level = agreeing(VVV=0.5, EEE=0.4, VVI=close, EII=0.9)
+        assert (level.alternative, level.advice) == (None, "")
+        assert "^" not in repr(level)
+
+
+def test_agreement_is_with_the_partitions_of_as_many_clusters_the_better_ones_counting_more(rng) -> None:
+    X = np.concatenate([rng.normal(0, [1, 5], (60, 2)), rng.normal([2, 0], [1, 5], (60, 2))])
+    selection = select_model(X, [2, 3], covariance=["EII", "EEE", "VVV"], random_state=0)
+    for count in (2, 3):
+        rows = [(c.model.ebic_, c) for c in selection.candidates if c.n_clusters == count and c.is_sound]
+        ordered = [candidate for _, candidate in sorted(rows, key=lambda row: -row[0])]
+        shares = [0.85**rank for rank in range(len(ordered))]
+        for one in ordered:
+            # Pairs of a row with itself are counted there, not here.
+            found = [adjusted_rand_score(one.model.labels_, other.model.labels_) for other in ordered]
+            assert one.agreement == pytest.approx(np.average(found, weights=shares), abs=0.02)
+    assert selection.table()[0]["agreement"] == selection.candidates[0].agreement
+    assert np.isnan(select_model(X, [2], random_state=0).candidates[0].agreement)
+
+
+@pytest.mark.dask
+def test_agreement_does_not_depend_on_where_rows_are(rng, blobs) -> None:
+    weights = rng.integers(1, 4, len(blobs)).astype(float)
+    settings = {"n_clusters": [3], "covariance": ["EII", "EEE", "VVI"], "random_state": 0}
+    expected = [c.agreement for c in select_model(blobs, sample_weight=weights, **settings).candidates]
+    assert max(expected) > 0.9
+    repeated = np.repeat(blobs, weights.astype(int), axis=0)[::-1]
+    elsewhere = dask.array.from_array(repeated, chunks=(100, -1))
+    for X in (repeated, elsewhere):
+        found = [c.agreement for c in select_model(X, **settings).candidates]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_the_start_is_the_classical_mixture_unless_one_is_given(blobs) -> None:

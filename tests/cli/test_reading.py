@@ -405,11 +405,11 @@ def test_fewer_rows_than_columns(call: Any, tmp_path: Path) -> None:
 
 def test_certainty_is_told_and_can_be_chosen(call: Any, rows: Path, tmp_path: Path) -> None:
     options = [rows, "-c", "2", "--label", "side", "--covariance", "EEE,EII"]
-    assert "--certainty 0.3" in call("select", *options).stderr
+    assert "--certainty 1" in call("select", *options).stderr
     assert "certainty" not in call("select", *options, "--certainty", "0").stderr
     model = json.loads(call("fit", *options, "--json", "--no-plots", "--out", "made").stdout)
-    assert "--certainty 0.3" in model["notes"][0]
-    assert "--certainty 0.3" in (tmp_path / "made" / "summary.txt").read_text()
+    assert "--certainty 1" in model["notes"][0]
+    assert "--certainty 1" in (tmp_path / "made" / "summary.txt").read_text()
     other = fitted(call, *options, "--certainty", "0.5", "--reg-covar", "0.25", "--max-iter", "900", "--out", "other")
     assert other["notes"] == []
     saved = json.loads((tmp_path / "other" / "model.json").read_text())["parameters"]

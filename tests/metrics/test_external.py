@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egmm.metrics import ari, matched_accuracy, nmi, purity
+from egmm.metrics.external import rand_matrix
 
 # Manning, Raghavan & Schuetze 2008, figure 16.1: 17 points, three clusters; the book prints purity 0.71 and NMI 0.36.
 BOOK_CLASSES = list("xxxxxo" + "xooood" + "xxddd")
@@ -88,3 +89,28 @@ def test_bad_labels_are_named(measure) -> None:
 def _entropy(values) -> float:
     counts = [list(values).count(value) for value in set(values)]
     return -sum(count / len(values) * log(count / len(values)) for count in counts)
+
+
+def test_every_two_labellings_are_compared_on_all_ordered_pairs_of_weighted_rows(rng) -> None:
+    labels, weights = rng.integers(0, 3, (4, 15)), rng.random(15)
+    for a, b in permutations(range(4), 2):
+        pairs = [(i, j, weights[i] * weights[j]) for i in range(15) for j in range(15)]
+        total = sum(weight for *_, weight in pairs)
+        in_a = sum(weight for i, j, weight in pairs if labels[a, i] == labels[a, j]) / total
+        in_b = sum(weight for i, j, weight in pairs if labels[b, i] == labels[b, j]) / total
+        both = sum(w for i, j, w in pairs if labels[a, i] == labels[a, j] and labels[b, i] == labels[b, j]) / total
+        expected = (both - in_a * in_b) / ((in_a + in_b) / 2 - in_a * in_b)
+        assert rand_matrix(labels, weights)[a, b] == pytest.approx(expected, rel=1e-12)
+
+
+def test_of_many_rows_it_is_the_adjusted_rand_index(rng) -> None:
+    labels = rng.integers(0, 3, (2, 4000))
+    labels[1, :2500] = labels[0, :2500]
+    assert rand_matrix(labels, np.ones(4000))[0, 1] == pytest.approx(ari(*labels), abs=1e-3)
+
+
+def test_labellings_of_one_cluster_agree(rng) -> None:
+    one, two = np.zeros(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(
+        rand_matrix(np.array([one, one, two]), rng.random(6)), [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    )

@@ -4,13 +4,14 @@ import base64
 import html
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from egmm import ECM, EGMM, CredalPartition, FocalSets, select_model
+from egmm import ECM, EGMM, CredalPartition, FocalSets, Selection, select_model
 from egmm.datasets import make_diamond
 from egmm.report import describe, render_report
 from egmm.report.content import LEVELS, MOST_LISTED, MOST_ROWS
@@ -207,6 +208,14 @@ def test_words_name_the_runner_up() -> None:
     selection = select_model(X, range(1, 4), random_state=0)
     words = describe(selection.best, selection.best.partition(X), selection=selection)
     assert any(re.search(r"EBIC chose \d clusters? with covariance EEE among 3 candidates; the next", w) for w in words)
+
+
+def test_words_name_a_partition_that_agrees_better_with_the_others() -> None:
+    found = select_model(X, [2], ("EEE", "EII"), random_state=0)
+    apart = [replace(c, agreement=0.4 if c.covariance == found.covariance else 0.6) for c in found.candidates]
+    selection = Selection(apart, "ebic", higher_is_better=True)
+    assert selection.alternative is not None
+    assert f"{selection.advice}." in describe(selection.best, MODEL.partition(X), selection=selection)
 
 
 def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:

@@ -83,6 +83,8 @@ def show_selection(selection: Selection) -> None:
     show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
     if len(table) > len(lines):
         say(f"and {len(table) - len(lines)} more")
+    if selection.advice:
+        say(f"{selection.advice}.")
 
 
 def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:

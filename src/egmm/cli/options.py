@@ -41,7 +41,7 @@ Certainty = Annotated[
     typer.Option(
         "--certainty",
         min=0.0,
-        help="Prior weight on single clusters: fewer rows are left open. Default: 0.3 to compare covariances, else 0.",
+        help="Prior weight on single clusters: fewer rows are left open. Default: 1 to compare covariances, else 0.",
         show_default=False,
     ),
 ]

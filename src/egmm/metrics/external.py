@@ -130,3 +130,26 @@ def contingency(truth: IntArray, clusters: IntArray) -> FloatArray:
     """Count the rows of each class (rows) in each cluster (columns), from codes."""
     shape = (int(truth.max()) + 1, int(clusters.max()) + 1)
     return np.bincount(truth * shape[1] + clusters, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+def rand_matrix(labels: IntArray, weights: FloatArray) -> FloatArray:
+    """Adjusted Rand index of every two of several labellings, as codes (K, n), of rows with weights (n,).
+
+    The two rows of a pair are drawn one after the other and may be the same, so that weights need not be counts.
+
+    Examples
+    --------
+    >>> rand_matrix(np.array([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]]), np.ones(4))
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    member = (labels[:, None, :] == np.arange(labels.max() + 1)[:, None]).astype(np.float64)
+    shape = member.shape[:2]
+    flat = member.reshape(-1, labels.shape[1])
+    joint = ((flat * (weights / weights.sum())) @ flat.T).reshape(*shape, *shape)
+    together = np.einsum("kclm,kclm->kl", joint, joint)
+    own = together.diagonal()
+    chance, most = np.outer(own, own), 0.5 * (own + own[:, None])
+    # Two labellings of one cluster each agree, and chance has no part in it.
+    return np.where(most > chance, (together - chance) / np.where(most > chance, most - chance, 1.0), 1.0)

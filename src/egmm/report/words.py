@@ -55,6 +55,7 @@ def describe(
         )
     if selection is not None:
         sentences.append(_choice(selection))
+        sentences += [f"{selection.advice}."] if selection.advice else []
     sentences += _fit(model)
     return sentences
 
