@@ -54,6 +54,25 @@ def test_streamed_fits_write_the_same_files(call: Any, rows: Path, tmp_path: Pat
     np.testing.assert_allclose(found.mass, expected.mass, atol=1e-9)
 
 
+def test_candidates_are_compared_on_streams_as_on_whole_files(call: Any, rows: Path) -> None:
+    options = ["-c", "1:2", "--covariance", "EEE,VVI", "--label", "side", "--standardize", "--json"]
+    found, expected = (
+        json.loads(call("select", rows, *options, f"--{name}").stdout) for name in ("stream", "no-stream")
+    )
+    assert found["notes"] == expected["notes"]
+    assert (found["n_clusters"], found["covariance"]) == (expected["n_clusters"], expected["covariance"])
+    assert len(found["candidates"]) == 4
+    for one, other in zip(found["candidates"], expected["candidates"], strict=True):
+        assert one["ebic"] == pytest.approx(other["ebic"], rel=1e-9)
+        assert one["agreement"] == pytest.approx(other["agreement"], rel=1e-9)
+
+
+def test_a_stream_of_fewer_rows_than_clusters_is_told_so(call: Any, rows: Path) -> None:
+    result = call("select", rows, "-c", "41", "--label", "side", "--stream")
+    assert result.returncode == 1
+    assert "there are 40 rows, too few for 41 clusters" in result.stderr
+
+
 def test_standardised_columns_have_the_same_bits(call: Any, tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 2)) * [1.0, 100.0] + np.repeat([[0.0], [900.0]], 10_000, axis=0)
     np.save(tmp_path / "rows.npy", X)

@@ -6,10 +6,11 @@ from typing import Any
 from egmm.cli import figures
 from egmm.cli.data import read_data
 from egmm.cli.models import check_enough, load_model, prepare, run_selection
-from egmm.cli.notes import notes_on_request, tell
+from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, bar, say, show_table
+from egmm.cli.streaming import is_streamed, prepare_scan
 from egmm.selection import CRITERIA, Selection
 
 MOST_SETS = 12
@@ -21,6 +22,7 @@ def select(
     request: Request,
     *,
     standardize: bool,
+    stream: bool | None,
     out: Path | None,
     force: bool,
     as_machine: bool,
@@ -29,9 +31,12 @@ def select(
     """Compare numbers of clusters and covariance models."""
     if out is not None:
         check_free(out, force=force)
-    data = read_data(source)
-    check_enough(len(data.X), max(request.counts))
-    X, _, notes = prepare(data._replace(labels=None), standardize=standardize)
+    if is_streamed(source, stream):
+        X, _, total, sample, _ = prepare_scan(source, standardize=standardize)
+        notes = notes_on(sample, total)
+    else:
+        X, _, notes = prepare(read_data(source)._replace(labels=None), standardize=standardize)
+    check_enough(X.shape[0], max(request.counts))
     notes += notes_on_request(request)
     tell(notes, wanted=request.verbose)
     selection = run_selection(X, request)

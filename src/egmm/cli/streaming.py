@@ -1,9 +1,9 @@
-"""``egmm fit`` and ``egmm predict`` on files larger than memory: block by block, with a sample to look at."""
+"""``egmm fit``, ``select`` and ``predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,23 +59,40 @@ def open_rows(source: Source) -> tuple[Any, list[str]]:
     return scan(files, wanted, header=header), left_out
 
 
-def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
-    """Fit to all rows; what is returned for figures and report is of a sample of them."""
-    began = time.perf_counter()
+class Scanned(NamedTuple):
+    """Rows of files as the models see them, and what one pass over them tells."""
+
+    rows: Any
+    scaling: Scaling | None
+    total: Moments
+    """Of the rows as they are in the files."""
+    data: Data
+    """A sample of those, without classes."""
+    row_numbers: IntArray
+    """Where the sample's rows are, counted from zero."""
+
+
+def prepare_scan(source: Source, *, standardize: bool) -> Scanned:
+    """Scan files, scaled if that is asked for."""
     rows, left_out = open_rows(source)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
     checked_moments(total, rows, names)
-    data = Data(raw, names, read_classes(source, chosen), left_out)
+    scaling = Scaling.from_moments(total) if standardize else None
+    seen = rows if scaling is None else rows.scaled(*scaling)
+    return Scanned(seen, scaling, total, Data(raw, names, None, left_out), chosen)
+
+
+def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
+    """Fit to all rows; what is returned for figures and report is of a sample of them."""
+    began = time.perf_counter()
+    rows, scaling, total, data, chosen = prepare_scan(source, standardize=standardize)
+    data = data._replace(labels=read_classes(source, chosen))
     notes = [*notes_on(data, total), *notes_on_request(request)]
     tell(notes, wanted=request.verbose)
-    scaling = None
-    if standardize:
-        scaling = Scaling.from_moments(total)
-        rows = rows.scaled(*scaling)
     model, selection = choose_model(rows, rows.shape[0], request)
-    X = raw if scaling is None else scaling.apply(raw)
+    X = data.X if scaling is None else scaling.apply(data.X)
     partition, outliers = model.partition(X), model.outliers(X)
     seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
