@@ -11,9 +11,11 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, mixture, select_model
 from egmm.datasets import make_diamond
+from egmm.em import fit
 from egmm.em.covariance import MODELS
+from egmm.em.start import draw_sample
 from egmm.selection import Candidate, Selection, _engine
 
 mpl.use("Agg")
@@ -278,6 +280,24 @@ def test_agreement_does_not_depend_on_where_rows_are(rng, blobs) -> None:
     for X in (repeated, elsewhere):
         found = [c.agreement for c in select_model(X, **settings).candidates]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["pairs", "neighbours"])
+def test_a_candidate_is_the_fit_it_would_be_alone(rng, blobs, family) -> None:
+    weights = rng.integers(1, 4, len(blobs)).astype(float)
+    selection = select_model(blobs, [3], ["EEE", "VVI"], focal_sets=family, sample_weight=weights, random_state=0)
+    for candidate in selection.candidates:
+        alone = clone(candidate.model).fit(blobs, sample_weight=weights)
+        np.testing.assert_array_equal(alone.means_, candidate.model.means_)
+        assert alone.log_likelihood_ == candidate.model.log_likelihood_
+
+
+def test_the_rows_are_sampled_once_for_all_candidates(blobs, monkeypatch) -> None:
+    drawn = []
+    monkeypatch.setattr(mixture, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
+    monkeypatch.setattr(fit, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
+    select_model(blobs, [2, 3], ["EEE", "VVI"], random_state=0, n_jobs=1)
+    assert len(drawn) == 1
 
 
 def test_the_start_is_the_classical_mixture_unless_one_is_given(blobs) -> None:

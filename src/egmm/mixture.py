@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -33,6 +33,7 @@ from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components, focal_parameters
 from egmm.em.prior import make_prior, n_weighted
 from egmm.em.problem import Problem
+from egmm.em.start import Sample, draw_sample, sample_seed
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
 from egmm.fitted import FittedMixture
@@ -44,6 +45,13 @@ from egmm.rows.threads import one_blas_thread
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
+
+
+class Seen(NamedTuple):
+    """What passes over the rows tell before a fit starts; for all candidates of a search it is the same."""
+
+    total: Moments
+    sample: Sample
 
 
 class EGMM(ClusterMixin, FittedMixture):
@@ -224,16 +232,26 @@ class EGMM(ClusterMixin, FittedMixture):
         self._fit(X, sample_weight)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False) -> Ascent:
-        """Fit; `select_model` `gives_up` fits that collapse."""
+    def _look(self, X: Any, sample_weight: Any) -> Seen:
+        """What a fit sees of the rows before it starts."""
+        with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
+            total = self._moments(rows)
+            return Seen(total, draw_sample(rows, sample_seed(check_random(self.random_state))))
+
+    def _fit(
+        self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False, seen: Seen | None = None
+    ) -> Ascent:
+        """Fit; `select_model` `gives_up` fits that collapse, and has `seen` the rows before."""
         self._check_parameters()
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(self._open(X, sample_weight, reset=True))
                 opened.enter_context(one_blas_thread())
-                total = self._moments(rows)
+                total = self._moments(rows) if seen is None else seen.total
                 options = self._options(rows, total)
                 options = replace(options, n_init=max(options.n_init, least_starts), gives_up=gives_up)
+                if seen is not None and not self._wants_neighbours():  # They are found with samples of their own.
+                    options = replace(options, sample=seen.sample)
                 fit = self._fit_rows(rows, total, options)
                 self._set_fitted(fit, total)
                 self.__dict__.pop("_stream", None)

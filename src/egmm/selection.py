@@ -23,14 +23,14 @@ from egmm.em import assign
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
-from egmm.em.start import draw_sample
+from egmm.em.start import Sample
 from egmm.fitted import criteria_of, first_best
 from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM
+from egmm.mixture import EGMM, Seen
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.array import ArrayRows
-from egmm.rows.threads import available_cores, one_blas_thread
+from egmm.rows.threads import available_cores
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
@@ -45,7 +45,7 @@ AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
 
 COMPARED_ROWS = 2_000
-"""Most rows on which partitions are compared."""
+"""Rows of a sample, at least, on which partitions are compared."""
 
 
 class Index(NamedTuple):
@@ -321,8 +321,10 @@ def select_model(
         raise ValueError("n_clusters must name at least one choice, got an empty list.")
     if random_state is not None or base.random_state is None:
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
+    seen: Seen | None = None
     if isinstance(base, EGMM):
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
+        seen = clone(base)._look(X, sample_weight)
     grid = [(model, count) for model in models for count in counts]
     n_processes = 1 if is_remote(X) else n_jobs or available_cores()
     # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
@@ -331,7 +333,7 @@ def select_model(
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
 
         def run(numbers: list[int], *, gives_up: bool) -> None:
-            jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, gives_up) for at in numbers]
+            jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, seen, gives_up) for at in numbers]
             for at, candidate in zip(numbers, in_order(_fit, jobs, n_processes), strict=True):
                 done[at] = candidate
                 progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
@@ -340,8 +342,8 @@ def select_model(
         if not any(candidate.is_sound for candidate in done.values()):
             run([at for at in order if done[at].is_given_up], gives_up=False)
     candidates = [done[at] for at in range(len(grid))]
-    if estimator is None and len(models) > 1:
-        candidates = _compared(candidates, X, sample_weight, criterion)
+    if seen is not None and len(models) > 1:
+        candidates = _compared(candidates, seen.sample.part(COMPARED_ROWS), criterion)
     return Selection(candidates, criterion, higher_is_better)
 
 
@@ -394,7 +396,15 @@ def _index(estimator: Any) -> Index:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _fit(model: Any, name: str, X: Any, sample_weight: Any, gives_up: bool, n_jobs: int | None = None) -> Candidate:
+def _fit(
+    model: Any,
+    name: str,
+    X: Any,
+    sample_weight: Any,
+    seen: Seen | None,
+    gives_up: bool,
+    n_jobs: int | None = None,
+) -> Candidate:
     began = time.perf_counter()
     if n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=n_jobs)
@@ -403,7 +413,7 @@ def _fit(model: Any, name: str, X: Any, sample_weight: Any, gives_up: bool, n_jo
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
             if isinstance(model, EGMM):
                 _check_enough_rows(model, *(X.shape if is_remote(X) else np.shape(X)))
-                model._fit(X, sample_weight, gives_up=gives_up)
+                model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
                 criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
             else:
                 model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
@@ -429,14 +439,10 @@ def _check_enough_rows(model: EGMM, n_rows: float, n_features: int) -> None:
         )
 
 
-def _compared(candidates: list[Candidate], X: Any, sample_weight: Any, criterion: str) -> list[Candidate]:
-    """Candidates with the agreement of their partitions, on rows drawn blind to their order and place."""
-    sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
-    if not sound:
-        return candidates
-    with candidates[sound[0]].model._open(X, sample_weight) as rows, one_blas_thread():
-        sample = draw_sample(rows, seed=0, size=COMPARED_ROWS)
+def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> list[Candidate]:
+    """Candidates with the agreement of their partitions of a sample."""
     sign = 1.0 if CRITERIA[criterion] else -1.0
+    sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
     sound.sort(key=lambda at: -sign * candidates[at].value(criterion))
     compared = list(candidates)
     with ArrayRows(sample.rows, n_jobs=1) as rows:

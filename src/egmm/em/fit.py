@@ -39,6 +39,7 @@ from egmm.em.start import (
     kmeans_labels,
     make_ridge,
     random_labels,
+    sample_seed,
     start_parameters,
 )
 from egmm.em.statistics import Moments
@@ -61,7 +62,7 @@ CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
 
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
-"""Rows of a large sample, at least, that are labelled and tell which labels are the best, and the tolerance there."""
+"""Rows of a large sample, at least, that the classical mixture is fitted to, and the tolerance there."""
 
 REHEARSED, REHEARSAL_TOL = 4, 1e-4
 """Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
@@ -105,6 +106,8 @@ class Options:
     """Whether an ascent ends where a cluster's own covariance is seen to have collapsed."""
     seed: Any = None
     """What `random` began with, where that is a number."""
+    sample: Sample | None = None
+    """Rows that named starts look at, where they have been drawn before."""
 
 
 class Fit(NamedTuple):
@@ -169,7 +172,8 @@ class _Fitting:
         title = "EGMM" if sample is None else "EGMM, sample"
         is_named = isinstance(options.init, str)
         if is_named and sample is None:
-            sample = draw_sample(self.rows, int(options.random.randint(2**31)))
+            seed = sample_seed(options.random)
+            sample = options.sample or draw_sample(self.rows, seed)
         starts: Iterable[Start | Fit] = start_points(self.rows, self.moments, self.shares.shape[1], options, sample)
         rehearsal = self._rehearse(sample)
         if rehearsal is not None:
@@ -261,21 +265,19 @@ class _Fitting:
 
         Returns also whether that was interrupted: the parameters are then the best so far.
         """
-        init: Parameters | None = None
         fit: Fit | None = None
         part = start.sample.part(TRIAL_ROWS)
         if len(part.rows) < len(start.sample.rows):
-            # Which labels are the best shows on fewer rows, if these are enough for every cluster.
+            # Fewer rows will do, if they are enough for every cluster: the ascent with all focal sets is yet to come.
             with suppress(ValueError):
                 fit = self._fit_classical(part, start.label(part), TRIAL_TOL)
-                init = None if fit.is_degenerate else fit.ascent.point.params
-        if fit is None or not fit.interrupted:
-            fit = self._fit_classical(start.sample, init or start.label(start.sample), CLASSICAL_TOL)
+        if fit is None or (fit.is_degenerate and not fit.interrupted):
+            fit = self._fit_classical(start.sample, start.label(start.sample), CLASSICAL_TOL)
         params = fit.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
-    def _fit_classical(self, sample: Sample, init: list[IntArray] | Parameters, tol: float) -> Fit:
-        options = replace(self.options, init=init, tol=max(self.options.tol, tol), verbose=False, gives_up=True)
+    def _fit_classical(self, sample: Sample, labels: list[IntArray], tol: float) -> Fit:
+        options = replace(self.options, init=labels, tol=max(self.options.tol, tol), verbose=False, gives_up=True)
         return self._fit_sample(sample, np.eye(self.shares.shape[1]), options)
 
     def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:

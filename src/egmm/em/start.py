@@ -76,6 +76,11 @@ class Drawn(NamedTuple):
         return _merged(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
 
+def sample_seed(random: np.random.RandomState) -> int:
+    """Draw the seed of a sample, the first number that a fit with a named start draws."""
+    return int(random.randint(2**31))
+
+
 def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
     """Return the distinct rows, or where there are more than `size`, those with the `size` smallest hashes.
 
