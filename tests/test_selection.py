@@ -292,6 +292,17 @@ def test_a_candidate_is_the_fit_it_would_be_alone(rng, blobs, family) -> None:
         assert alone.log_likelihood_ == candidate.model.log_likelihood_
 
 
+def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) -> None:
+    spoiled = blobs.copy()
+    spoiled[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"^Input X contains NaN at row 3, column 1; drop"):
+        select_model(spoiled, [2, 3])
+    with pytest.raises(ValueError, match=r"^sample_weight must have shape \(240,\), got \(5,\)"):
+        select_model(blobs, [2, 3], sample_weight=np.ones(5))
+    with pytest.raises(ValueError, match=r"^n_init must be an integer >= 1, got 0"):
+        select_model(blobs, [2, 3], n_init=0)
+
+
 def test_the_rows_are_sampled_once_for_all_candidates(blobs, monkeypatch) -> None:
     drawn = []
     monkeypatch.setattr(mixture, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))

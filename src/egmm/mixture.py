@@ -234,6 +234,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _look(self, X: Any, sample_weight: Any) -> Seen:
         """What a fit sees of the rows before it starts."""
+        self._check_parameters()
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = self._moments(rows)
             return Seen(total, draw_sample(rows, sample_seed(check_random(self.random_state))))
