@@ -242,7 +242,7 @@ class EGMM(ClusterMixin, FittedMixture):
     def _fit(
         self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False, seen: Seen | None = None
     ) -> Ascent:
-        """Fit; `select_model` `gives_up` fits that collapse, and has `seen` the rows before."""
+        """Fit; `select_model` `gives_up` fits that degenerate, and has `seen` the rows before."""
         self._check_parameters()
         with ExitStack() as opened:
             with all_or_nothing(self):

@@ -98,7 +98,7 @@ class Candidate:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the fit was ended because it collapsed."""
+        """Whether the fit was ended because it had degenerated."""
         return self.is_degenerate and not self.model.converged_ and self.model.n_iter_ < self.model.max_iter
 
     @property
@@ -289,7 +289,7 @@ def select_model(
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
-        the first. A fit in which a cluster's covariance collapses is given up, unless no fit is sound.
+        the first. A fit that is seen to degenerate for good is given up, unless no fit is sound.
         ``.alternative`` is a model to look at where the chosen partition is at odds with those of other models.
 
     Examples

@@ -233,10 +233,10 @@ def test_an_ascent_that_collapses_is_given_up_if_asked_for(with_far_rows, covari
 
 
 @pytest.mark.parametrize(("labels", "covariance"), [(GOOD, "VVV"), (FAR, "EEE"), (FAR, "VVI")])
-def test_sound_ascents_and_clusters_of_few_rows_are_not_given_up(rows, with_far_rows, labels, covariance) -> None:
+def test_sound_ascents_and_clusters_of_few_rows_are_not_given_up_soon(rows, with_far_rows, labels, covariance) -> None:
     source = rows if labels is GOOD else with_far_rows
     options = {"n_clusters": labels.max() + 1, "covariance": covariance, "init": labels, "tol": 1e-9}
-    found, end = (run(source, "pairs", gives_up=gives_up, **options) for gives_up in (True, False))
+    found, end = (run(source, "pairs", gives_up=gives_up, max_iter=60, **options) for gives_up in (True, False))
     assert end.is_degenerate == (labels is FAR)
     assert found.ascent.history == end.ascent.history
     assert end.ascent.n_iter > fit.FIRST_LOOK
@@ -253,6 +253,14 @@ def test_a_collapse_is_looked_for_after_ten_steps_twice_as_many_and_so_on(with_f
     slow = {"n_clusters": 4, "covariance": "VVI", "init": FAR, "accelerate": False, "tol": 0.0, "gives_up": True}
     assert run(with_far_rows, **slow).ascent.n_iter == 40
     assert looks[:3] == [10, 20, 40]
+
+
+@pytest.mark.parametrize(("labels", "covariance", "n_iter"), [(FAR, "VVI", 80), (FAR, "EEE", 200), (GOOD, "VVI", 200)])
+def test_clusters_of_few_rows_are_given_up_late(rows, with_far_rows, labels, covariance, n_iter) -> None:
+    source = rows if labels is GOOD else with_far_rows
+    slow = {"n_clusters": labels.max() + 1, "covariance": covariance, "init": labels, "accelerate": False}
+    found = run(source, **slow, tol=-np.inf, max_iter=200, gives_up=True)
+    assert (found.ascent.n_iter, found.is_degenerate) == (n_iter, labels is FAR)
 
 
 # The classical mixture first -------------------------------------------------------------------------------------

@@ -72,6 +72,9 @@ FIRST_LOOK = 10
 """Steps after which an ascent is looked at first for a collapse; then after twice as many, and so on. From a collapse
 none comes back, though it may go on for hundreds of steps."""
 
+LATE_LOOK = 80
+"""Steps after which none comes back from too few rows in a cluster either, nor from one that ran away."""
+
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
 
@@ -103,7 +106,7 @@ class Options:
     certainty: float = 0.0
     checkpoint: Path | None = None
     gives_up: bool = False
-    """Whether an ascent ends where a cluster's own covariance is seen to have collapsed."""
+    """Whether an ascent with own covariances ends where it is seen to have degenerated for good."""
     seed: Any = None
     """What `random` began with, where that is a number."""
     sample: Sample | None = None
@@ -233,8 +236,9 @@ class _Fitting:
         look = FIRST_LOOK if self.options.gives_up and self.options.covariance not in SHARED else n_steps
         while ascent.n_iter < n_steps and not ascent.converged:
             ascent.run(min(look, n_steps), after_step)
+            is_lost = has_collapsed if look < LATE_LOOK else is_degenerate
             # Not in between: an ascent that was cut short and goes on must end as if it had not been.
-            if ascent.n_iter == look < n_steps and has_collapsed(ascent, first):
+            if ascent.n_iter == look < n_steps and is_lost(ascent, first):
                 return
             look *= 2
 
