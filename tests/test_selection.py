@@ -4,14 +4,17 @@ import re
 import time
 
 import dask.array
+import dask.dataframe
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, mixture, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, mixture, scan, select_model
+from egmm import selection as selecting
 from egmm.datasets import make_diamond
 from egmm.em import fit
 from egmm.em.covariance import MODELS
@@ -130,8 +133,10 @@ def test_failures_are_recorded_and_not_fatal(rng) -> None:
     # What was not fitted has not converged, and no mark says that more steps would help.
     assert [row["converged"] for row in selection.table()] == [True, False]
     assert failed.marks == ""
-    with pytest.raises(ValueError, match=r"No candidate could be fitted \(13 clusters, EEE: n_clusters=13"):
+    with pytest.raises(ValueError, match=r"^n_clusters=13 but X has only 12 distinct rows"):
         select_model(X, [13], random_state=0)
+    with pytest.raises(ValueError, match=r"No candidate could be fitted \(13 clusters, EEE: n_clusters=13"):
+        select_model(X, [13, 14], random_state=0)
 
 
 def test_with_more_features_than_rows_matrices_are_no_candidates(rng) -> None:
@@ -269,15 +274,31 @@ def test_agreement_is_with_the_partitions_of_as_many_clusters_the_better_ones_co
     assert np.isnan(select_model(X, [2], random_state=0).candidates[0].agreement)
 
 
+def test_of_equal_partitions_the_alternative_is_that_of_the_better_criterion() -> None:
+    equal = {"VVV": 0.3, "EEE": 0.7, "VVI": 0.7 + 1e-13, "EII": 0.1}
+    assert agreeing(**equal).alternative.covariance == "EEE"
+
+
+def test_models_of_one_cluster_agree(rng) -> None:
+    X = rng.normal(size=(133, 3))
+    selection = select_model(X, [1], ["EII", "VVI", "EEE", "VVV", "EEV"], random_state=0)
+    assert [candidate.agreement for candidate in selection.candidates] == [1.0] * 5
+    assert selection.alternative is None
+
+
 @pytest.mark.dask
-def test_agreement_does_not_depend_on_where_rows_are(rng, blobs) -> None:
+def test_agreement_does_not_depend_on_where_rows_are(rng, blobs, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(selecting, "COMPARED_ROWS", 100)
     weights = rng.integers(1, 4, len(blobs)).astype(float)
     settings = {"n_clusters": [3], "covariance": ["EII", "EEE", "VVI"], "random_state": 0}
     expected = [c.agreement for c in select_model(blobs, sample_weight=weights, **settings).candidates]
     assert max(expected) > 0.9
     repeated = np.repeat(blobs, weights.astype(int), axis=0)[::-1]
-    elsewhere = dask.array.from_array(repeated, chunks=(100, -1))
-    for X in (repeated, elsewhere):
+    frame = pd.DataFrame(repeated, columns=["a", "b"])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    parts = dask.array.from_array(repeated, chunks=(100, -1))
+    places = [repeated, parts, dask.dataframe.from_pandas(frame, npartitions=3), scan(tmp_path / "rows.parquet")]
+    for X in places:
         found = [c.agreement for c in select_model(X, **settings).candidates]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -301,6 +322,10 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
         select_model(blobs, [2, 3], sample_weight=np.ones(5))
     with pytest.raises(ValueError, match=r"^n_init must be an integer >= 1, got 0"):
         select_model(blobs, [2, 3], n_init=0)
+    with pytest.raises(ValueError, match=r"^init must be one of"):
+        select_model(blobs, [2, 3], init="nope")
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+        select_model(spoiled, [2, 3], estimator=FCM())
 
 
 def test_the_rows_are_sampled_once_for_all_candidates(blobs, monkeypatch) -> None:

@@ -323,3 +323,14 @@ def test_labels_are_remembered_by_rows_clusters_and_seed(rng, monkeypatch) -> No
     for seed in range(start.LABELS_KEPT):
         start.component_labels(sample, 2, seed)
     assert len(start._last_labels) == start.LABELS_KEPT
+
+
+def test_a_part_is_no_comb_of_the_sorted_rows() -> None:
+    # Before and after: every other row in sorted order is the lower one of a pair.
+    pairs = np.column_stack([np.repeat(np.arange(1000.0), 2), np.tile([0.0, 20.0], 1000)])
+    sample = Sample(pairs, np.arange(2000.0))
+    part = sample.part(500)
+    assert len(part.rows) == len(np.unique(part.rows, axis=0)) == 500
+    assert 200 < (part.rows[:, 1] == 0).sum() < 300
+    np.testing.assert_array_equal(part.weights, 2 * part.rows[:, 0] + (part.rows[:, 1] == 20))
+    assert sample.part(2000) is sample

@@ -109,6 +109,13 @@ def test_of_many_rows_it_is_the_adjusted_rand_index(rng) -> None:
     assert rand_matrix(labels, np.ones(4000))[0, 1] == pytest.approx(ari(*labels), abs=1e-3)
 
 
+@pytest.mark.parametrize(("n_labellings", "n_rows"), [(5, 133), (14, 1000)])
+def test_labellings_of_one_cluster_agree_but_for_rounding(rng, n_labellings, n_rows) -> None:
+    same = np.zeros((n_labellings, n_rows), dtype=int)
+    for weights in (np.ones(n_rows), rng.random(n_rows)):
+        np.testing.assert_array_equal(rand_matrix(same, weights), 1.0)
+
+
 def test_labellings_of_one_cluster_agree(rng) -> None:
     one, two = np.zeros(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(

@@ -48,7 +48,12 @@ def select(
             write_columns(work / "selection.csv", {name: [record.get(name) for record in table] for name in names})
             figures.write_selection(work, selection)
             files = sorted(path.name for path in work.iterdir())
-    chosen = {"n_clusters": selection.n_clusters, "covariance": selection.covariance}
+    other = selection.alternative
+    chosen = {
+        "n_clusters": selection.n_clusters,
+        "covariance": selection.covariance,
+        "alternative": None if other is None else other.covariance,
+    }
     if as_machine:
         output = {"output": None if out is None else str(out), "files": files}
         as_json(

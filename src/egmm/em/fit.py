@@ -62,7 +62,7 @@ CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
 
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
-"""Rows of a large sample, at least, that the classical mixture is fitted to, and the tolerance there."""
+"""Rows of a large sample that the classical mixture is fitted to, and the tolerance there."""
 
 REHEARSED, REHEARSAL_TOL = 4, 1e-4
 """Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
@@ -72,8 +72,8 @@ FIRST_LOOK = 10
 """Steps after which an ascent is looked at first for a collapse; then after twice as many, and so on. From a collapse
 none comes back, though it may go on for hundreds of steps."""
 
-LATE_LOOK = 80
-"""Steps after which none comes back from too few rows in a cluster either, nor from one that ran away."""
+LATE_LOOK = 160
+"""Steps after which hardly any comes back from too few rows in a cluster either, or from one that ran away."""
 
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
@@ -106,7 +106,7 @@ class Options:
     certainty: float = 0.0
     checkpoint: Path | None = None
     gives_up: bool = False
-    """Whether an ascent with own covariances ends where it is seen to have degenerated for good."""
+    """Whether an ascent with own covariances ends where it is seen to have degenerated."""
     seed: Any = None
     """What `random` began with, where that is a number."""
     sample: Sample | None = None

@@ -59,9 +59,11 @@ class Sample(NamedTuple):
     weights: FloatArray
 
     def part(self, n_rows: int) -> "Sample":
-        """Every so many of the rows, so that at least `n_rows` are left."""
-        step = max(1, len(self.rows) // n_rows)
-        return Sample(self.rows[::step], self.weights[::step])
+        """No more than `n_rows`, drawn at random: every so many of sorted rows might be all of one kind."""
+        if n_rows >= len(self.rows):
+            return self
+        drawn = np.sort(np.random.default_rng(0).choice(len(self.rows), n_rows, replace=False))
+        return Sample(self.rows[drawn], self.weights[drawn])
 
 
 class Drawn(NamedTuple):

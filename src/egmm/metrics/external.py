@@ -151,5 +151,6 @@ def rand_matrix(labels: IntArray, weights: FloatArray) -> FloatArray:
     together = np.einsum("kclm,kclm->kl", joint, joint)
     own = together.diagonal()
     chance, most = np.outer(own, own), 0.5 * (own + own[:, None])
-    # Two labellings of one cluster each agree, and chance has no part in it.
-    return np.where(most > chance, (together - chance) / np.where(most > chance, most - chance, 1.0), 1.0)
+    # Labellings of one cluster each agree, and chance leaves nothing but rounding.
+    is_open = most - chance > 1e-9
+    return np.where(is_open, (together - chance) / np.where(is_open, most - chance, 1.0), 1.0)
