@@ -430,3 +430,9 @@ def test_help_says_what_is_done(call: Any) -> None:
     from egmm.cli.comparing import ALGORITHMS  # noqa: PLC0415
 
     assert ", ".join(ALGORITHMS) in " ".join(call("compare", "--help").stdout.replace("│", "").split())
+
+
+@pytest.mark.parametrize("name", ["auto", "all"])
+def test_all_covariances_have_two_names(call: Any, rows: Path, name: str) -> None:
+    said = json.loads(call("select", rows, "-c", "2", "--label", "side", "--covariance", name, "--json").stdout)
+    assert len(said["candidates"]) == 14

@@ -191,10 +191,11 @@ def request(
     >>> request("3", "EEE,VVV", "pairs", "ebic", 0, 1, verbose=False).covariance
     ['EEE', 'VVV']
     """
-    models = [one_of("--covariance", part.strip(), (*MODELS, "E", "V", "auto")) for part in covariance.split(",")]
+    known = (*MODELS, "E", "V", "auto", "all")
+    models = [one_of("--covariance", part.strip(), known) for part in covariance.split(",")]
     return Request(
         cluster_counts(clusters),
-        "all" if "auto" in models else models,
+        "all" if {"auto", "all"} & set(models) else models,
         one_of("--focal-sets", focal_sets, FAMILIES),
         one_of("--criterion", criterion, CRITERIA),
         seed,
