@@ -50,7 +50,7 @@ ENGINES = ("auto", "numpy", "numba")
 class Seen(NamedTuple):
     """What passes over the rows tell before a fit starts; for all candidates of a search it is the same."""
 
-    n_rows: int
+    shape: tuple[int, int]
     total: Moments
     sample: Sample
 
@@ -238,7 +238,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self._check_parameters()
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = self._moments(rows)
-            return Seen(rows.shape[0], total, draw_sample(rows, sample_seed(check_random(self.random_state))))
+            return Seen(rows.shape, total, draw_sample(rows, sample_seed(check_random(self.random_state))))
 
     def _fit(
         self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False, seen: Seen | None = None

@@ -415,9 +415,8 @@ def _fit(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
-            if isinstance(model, EGMM):
-                assert seen is not None
-                _check_enough_rows(model, seen.n_rows, X.shape[1] if is_remote(X) else np.shape(X)[1])
+            if seen is not None:
+                _check_enough_rows(model, *seen.shape)
                 model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
                 criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
             else:
@@ -443,9 +442,8 @@ def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
 
 def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> list[Candidate]:
     """Candidates with the agreement of their partitions of a sample."""
-    sign = 1.0 if CRITERIA[criterion] else -1.0
     sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
-    sound.sort(key=lambda at: -sign * candidates[at].value(criterion))
+    sound.sort(key=lambda at: candidates[at].value(criterion), reverse=CRITERIA[criterion])
     compared = list(candidates)
     with ArrayRows(sample.rows, n_jobs=1) as rows:
         for count in {candidates[at].n_clusters for at in sound}:
