@@ -2,8 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +27,14 @@ from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.fit import EXPECTED_PASSES, choose_engine
 from egmm.em.parameters import is_single
 from egmm.em.start import Sample
+from egmm.em.whole import can_fit_whole
 from egmm.fitted import criteria_of, first_best
 from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, Seen
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.array import ArrayRows
-from egmm.rows.threads import available_cores
+from egmm.rows.threads import Threads, available_cores, one_blas_thread
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
@@ -43,6 +47,10 @@ NEXT_WEIGHT = 0.85
 
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
+
+MANY_FITS = 60
+"""Fits of few rows that are worth compiling for, whether or not the code is in the cache: results must not depend on
+that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation half a minute, once."""
 
 COMPARED_ROWS = 2_000
 """Most rows of a sample on which partitions are compared."""
@@ -330,7 +338,9 @@ def select_model(
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
         seen = clone(base)._look(X, sample_weight)
     grid = [(model, count) for model in models for count in counts]
-    n_processes = 1 if is_remote(X) else n_jobs or available_cores()
+    n_workers = 1 if is_remote(X) else n_jobs or available_cores()
+    # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
+    in_threads = n_workers > 1 and getattr(base, "engine", "") == "numba"
     # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
     order = sorted(range(len(grid)), key=lambda at: -grid[at][1])
     done: dict[int, Candidate] = {}
@@ -338,7 +348,7 @@ def select_model(
 
         def run(numbers: list[int], *, gives_up: bool) -> None:
             jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, seen, gives_up) for at in numbers]
-            for at, candidate in zip(numbers, in_order(_fit, jobs, n_processes), strict=True):
+            for at, candidate in zip(numbers, _fit_all(jobs, n_workers, in_threads), strict=True):
                 done[at] = candidate
                 progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
 
@@ -368,20 +378,45 @@ def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
         return str(base.engine)
     n_rows, n_features = np.shape(X)
     shares = FocalSets.pairs(most_clusters).shares
+    if base.engine == "auto" and n_fits >= MANY_FITS and can_fit_whole(n_rows, shares, n_features):
+        return "numba"
     # Half the passes: the candidates are on average half as large as the largest.
     return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)
 
 
 def _candidate(base: Any, model: str, n_clusters: int) -> Any:
     """A candidate to be fitted; each keeps its own checkpoint."""
-    candidate = clone(base).set_params(n_clusters=n_clusters)
     if not isinstance(base, EGMM):
-        return candidate
-    candidate.set_params(covariance=model)
+        return clone(base).set_params(n_clusters=n_clusters)
+    # Not a clone: scikit-learn's takes a third of a millisecond, and a search makes a hundred.
+    candidate = copy(base)
+    candidate.n_clusters, candidate.covariance = n_clusters, model
     if base.checkpoint is not None:
         path = Path(base.checkpoint)
-        candidate.set_params(checkpoint=path.with_name(f"{path.stem}-{n_clusters}-{model}{path.suffix}"))
+        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{model}{path.suffix}")
     return candidate
+
+
+def _fit_all(jobs: list[tuple[Any, ...]], n_workers: int, in_threads: bool) -> Iterator[Candidate]:
+    """Fit candidates, in threads or processes; they come in the order of the jobs."""
+    if not in_threads:
+        yield from in_order(_fit_quietly, jobs, n_workers)
+        return
+    with quiet(), one_blas_thread(), Threads(n_workers) as threads:
+        yield from threads.map(partial(_fit, n_jobs=1), jobs)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _fit_quietly(*job: Any, **options: Any) -> Candidate:
+    with quiet():
+        return _fit(*job, **options)
 
 
 def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
@@ -410,19 +445,17 @@ def _fit(
     n_jobs: int | None = None,
 ) -> Candidate:
     began = time.perf_counter()
-    if n_jobs is not None and "n_jobs" in model.get_params():
-        model.set_params(n_jobs=n_jobs)
+    if n_jobs is not None and hasattr(model, "n_jobs"):
+        model.n_jobs = n_jobs
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # The table says so, fit by fit.
-            if seen is not None:
-                _check_enough_rows(model, *seen.shape)
-                model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
-                criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
-            else:
-                model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-                index = _index(model)
-                criteria = {index.name: float(index.read(model))}
+        if seen is not None:
+            _check_enough_rows(model, *seen.shape)
+            model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
+            criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
+        else:
+            model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+            index = _index(model)
+            criteria = {index.name: float(index.read(model))}
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:

@@ -304,7 +304,7 @@ def test_the_classical_mixture_is_fitted_to_a_part_of_a_large_sample(rng, monkey
     order = np.lexsort(X.T[::-1])
     labels = [rng.integers(2, size=800), truth[order], (X[order, 1] > 6).astype(int)]
 
-    def component_labels(sample, n_clusters, seed):
+    def component_labels(sample, n_clusters, seed, engine):
         rows = nearest_labels(sample.rows, X[order])
         return [each[rows] for each in labels]
 

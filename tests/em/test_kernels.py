@@ -10,22 +10,23 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from egmm import EGMM, FocalSets
-from egmm.em import estep, estep_numba, kernels
+from egmm.em import estep, estep_numba
+from egmm.em.compiled import block
 from egmm.em.estep_numba import _density, sets_of
 
-TILE = kernels.LANES
+TILE = block.LANES
 
 
-@numba.njit(**kernels.KERNEL)
+@numba.njit(**block.KERNEL)
 def apply_exp(x, out):
     for i in range(len(x)):
-        out[i] = kernels._exp(x[i])
+        out[i] = block._exp(x[i])
 
 
-@numba.njit(**kernels.KERNEL)
+@numba.njit(**block.KERNEL)
 def apply_log(x, out):
     for i in range(len(x)):
-        out[i] = kernels._log(x[i])
+        out[i] = block._log(x[i])
 
 
 def errors_in_ulp(function, truth, x) -> np.ndarray:
@@ -188,7 +189,7 @@ def test_the_kernel_is_compiled_once_per_precision(rng, model_of, mixture) -> No
     X = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(4, 1, (50, 3))])
     for dtype in ("float32", "float64"):
         estep_numba.kernel(dtype)
-    before = set(kernels.block_pass.signatures)
+    before = set(block.block_pass.signatures)
     read_only = X.copy()
     read_only.setflags(write=False)
     model = EGMM(2, engine="numba", random_state=0)
@@ -202,7 +203,7 @@ def test_the_kernel_is_compiled_once_per_precision(rng, model_of, mixture) -> No
     EGMM(1, engine="numba").fit(X[:, :1])
     for covariances in ("full", "diagonal"):
         estep_numba.prepare(model_of(mixture("full", 3, 3, covariances)), covariances)(X, None)
-    assert set(kernels.block_pass.signatures) == before
+    assert set(block.block_pass.signatures) == before
 
 
 FIT = """
@@ -210,10 +211,10 @@ import numpy as np
 from egmm import EGMM
 X = np.random.default_rng(0).normal(size=(40_000, 2))
 model = EGMM(3, focal_sets="full", engine="numba", n_jobs=2, random_state=0, max_iter=9, tol=1.0).fit(X)
-from egmm.em.kernels import block_pass
+from egmm.em.compiled.block import block_pass
 print(sum(block_pass.stats.cache_hits.values()), sum(block_pass.stats.cache_misses.values()))
 plain = EGMM(3, engine="numba", random_state=0, max_iter=9, tol=1.0, accelerate=False).fit(X[:3_000])
-from egmm.em.plain_kernels import plain_steps
+from egmm.em.compiled.plain import plain_steps
 print(sum(plain_steps.stats.cache_hits.values()), sum(plain_steps.stats.cache_misses.values()))
 print(model.weights_.tobytes().hex(), plain.weights_.tobytes().hex())
 """

@@ -247,7 +247,7 @@ def test_who_watches_sees_every_step(blobs) -> None:
 
 
 def test_the_steps_are_compiled_once_per_precision(rng) -> None:
-    from egmm.em.plain_kernels import plain_steps  # noqa: PLC0415
+    from egmm.em.compiled.plain import plain_steps  # noqa: PLC0415
 
     X = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(4, 1, (50, 3))])
     for dtype in ("float32", "float64"):
@@ -264,7 +264,7 @@ def test_the_steps_are_compiled_once_per_precision(rng) -> None:
 
 
 def test_the_kernel_at_an_address_is_the_one_for_the_types_of_its_arguments() -> None:
-    from egmm.em.plain_kernels import address_of  # noqa: PLC0415
+    from egmm.em.compiled.plain import address_of  # noqa: PLC0415
 
     kernel = estep_numba.kernel("float64")
     with pytest.raises(KeyError):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 import oracles
 from checks import nearly_equal_rows
@@ -334,3 +335,30 @@ def test_a_part_is_no_comb_of_the_sorted_rows() -> None:
     assert 200 < (part.rows[:, 1] == 0).sum() < 300
     np.testing.assert_array_equal(part.weights, 2 * part.rows[:, 0] + (part.rows[:, 1] == 20))
     assert sample.part(2000) is sample
+
+
+# Compiled k-means ------------------------------------------------------------------------------------------------
+
+
+def inertia_of(X, weights, labels) -> float:
+    means = np.array([np.average(X[labels == k], axis=0, weights=weights[labels == k]) for k in np.unique(labels)])
+    return float((weights * ((X - means[np.unique(labels, return_inverse=True)[1]]) ** 2).sum(axis=1)).sum())
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 4, 7])
+def test_compiled_kmeans_is_as_good_as_scikit_learns(rng, n_clusters) -> None:
+    X, weights = rng.normal(size=(90, 3)) + 4 * rng.integers(0, 3, 90)[:, None], rng.uniform(0.5, 3, 90)
+    labels = start._compiled_labels(Sample(X, weights), n_clusters, 30, np.random.RandomState(0))
+    peer = KMeans(n_clusters, n_init=30, random_state=0).fit(X, sample_weight=weights)
+    assert set(labels) == set(range(n_clusters))
+    assert inertia_of(X, weights, labels) <= peer.inertia_ * (1 + 1e-3)
+    means = np.array([np.average(X[labels == k], axis=0, weights=weights[labels == k]) for k in range(n_clusters)])
+    np.testing.assert_array_equal(((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1), labels)
+
+
+def test_compiled_kmeans_has_the_seed_of_its_draws_and_no_more_groups_than_rows() -> None:
+    X = np.repeat([[0.0], [1.0], [5.0]], 4, axis=0)
+    first, again = (start._compiled_labels(Sample(X, np.ones(12)), 3, 5, np.random.RandomState(7)) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert [len(set(first[k : k + 4])) for k in (0, 4, 8)] == [1, 1, 1]
+    assert len(set(start._compiled_labels(Sample(X, np.ones(12)), 4, 5, np.random.RandomState(7)))) == 3

@@ -28,7 +28,7 @@ _compiling = threading.Lock()
 
 
 class Density(NamedTuple):
-    """Clusters as the kernel scores them; see `kernels.block_pass`."""
+    """Clusters as the kernel scores them; see `compiled.block.block_pass`."""
 
     linear: FloatArray
     offsets: FloatArray
@@ -37,7 +37,7 @@ class Density(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """The family of focal sets as the kernel walks it; see `kernels.block_pass`."""
+    """The family of focal sets as the kernel walks it; see `compiled.block.block_pass`."""
 
     log_weights: FloatArray
     starts: IntArray
@@ -71,7 +71,7 @@ def e_step(
     sums_out = (counts, sums, scatters)
     block_pass = kernel(X.dtype.name)
     log_likelihood = block_pass(*readable(X), weight, centre, density, sets, sums_out, (NO_ROWS, NO_ROWS[:, 0]))
-    return Statistics(counts[0], sums, _unfolded(scatters, scatter), float(log_likelihood))
+    return Statistics(counts[0], sums, unfolded(scatters, scatter), float(log_likelihood))
 
 
 def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
@@ -102,7 +102,7 @@ def is_compiled() -> bool:
 @cache
 def _kernel(dtype: str) -> Callable[..., float]:
     """Compile the kernel or read it from the cache; say so where it takes long."""
-    from egmm.em.kernels import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
+    from egmm.em.compiled.block import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
     density = Density(np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
     sums = (np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((1, 0, 2)))
@@ -162,10 +162,15 @@ def _density(model: Components, scatter: str) -> Density | None:
 
 def sets_of(model: Components) -> Sets:
     """The family of focal sets as the kernel walks it, in logs where products of roots could overflow."""
-    starts, members, powers, halves, power_of = _plan(model.shares.tobytes(), *model.shares.shape)
+    starts, members, powers, halves, power_of = plan(model.shares)
     if model.log_weights.max() > LARGEST_LOG_WEIGHT:
         powers = powers[:0]
     return Sets(model.log_weights, starts, members, powers, halves, power_of)
+
+
+def plan(shares: FloatArray) -> tuple[IntArray, IntArray, FloatArray, IntArray, IntArray]:
+    """How the kernel walks a family of focal sets; see `_plan`."""
+    return _plan(shares.tobytes(), *shares.shape)
 
 
 @lru_cache(maxsize=64)
@@ -187,7 +192,8 @@ def _plan(shares: bytes, n_focal: int, n_clusters: int) -> tuple[IntArray, IntAr
     return starts, members, powers.astype(np.float64), halves.astype(np.int64), power_of.astype(np.int64)
 
 
-def _unfolded(scatters: FloatArray, scatter: str) -> FloatArray | None:
+def unfolded(scatters: FloatArray, scatter: str) -> FloatArray | None:
+    """Second moments as statistics have them, of those that the kernel fills."""
     if scatter == "none":
         return None
     if scatter == "diagonal":

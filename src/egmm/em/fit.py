@@ -23,11 +23,12 @@ from egmm.em.checkpoint import (
     unpack_random,
 )
 from egmm.em.covariance import SHARED
-from egmm.em.loop import Ascent
+from egmm.em.loop import GROWTH, REVIVED, Ascent
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters, TooFewRowsError
 from egmm.em.prior import Prior
 from egmm.em.problem import Problem
 from egmm.em.start import (
+    SAMPLE_ROWS,
     Classical,
     Groups,
     Sample,
@@ -44,6 +45,7 @@ from egmm.em.start import (
 )
 from egmm.em.statistics import Moments
 from egmm.em.statistics import moments as row_moments
+from egmm.em.whole import Limits, Wanted, can_fit_whole, fit_whole
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
@@ -77,6 +79,11 @@ LATE_LOOK = 160
 
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
+
+WHOLE = Limits(
+    SMALLEST_EIGENVALUE, FLATTEST, MOST_RIDGE, growth=GROWTH, entering=REVIVED, same=SAME, looks=(FIRST_LOOK, LATE_LOOK)
+)
+"""The same for compiled fits."""
 
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
@@ -177,7 +184,9 @@ class _Fitting:
         if is_named and sample is None:
             seed = sample_seed(options.random)
             sample = options.sample or draw_sample(self.rows, seed)
-        starts: Iterable[Start | Fit] = start_points(self.rows, self.moments, self.shares.shape[1], options, sample)
+        starts: Iterable[Start | Fit] = start_points(
+            self.rows, self.moments, self.shares.shape[1], options, sample, self.engine
+        )
         rehearsal = self._rehearse(sample)
         if rehearsal is not None:
             starts = [rehearsal]
@@ -215,6 +224,10 @@ class _Fitting:
 
     def _ascend(self, number: int, start: Start | Fit, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
+        if isinstance(start, Classical) and self.resumed is None and self.rows.shape[0] <= SAMPLE_ROWS:
+            whole = self._fit_whole(self.rows, self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL)
+            if whole is not None:
+                return whole
         ridge, first, interrupted = self._first(start)
         ascent: Ascent | None = None
         try:
@@ -274,21 +287,60 @@ class _Fitting:
         if len(part.rows) < len(start.sample.rows):
             # Fewer rows will do, if they are enough for every cluster: the ascent with all focal sets is yet to come.
             with suppress(ValueError):
-                fit = self._fit_classical(part, start.label(part), TRIAL_TOL)
+                fit = self._fit_classical(part, start.label, TRIAL_TOL)
         if fit is None or (fit.is_degenerate and not fit.interrupted):
-            fit = self._fit_classical(start.sample, start.label(start.sample), CLASSICAL_TOL)
+            fit = self._fit_classical(start.sample, start.label, CLASSICAL_TOL)
         params = fit.ascent.point.params
         return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
 
-    def _fit_classical(self, sample: Sample, labels: list[IntArray], tol: float) -> Fit:
-        options = replace(self.options, init=labels, tol=max(self.options.tol, tol), verbose=False, gives_up=True)
-        return self._fit_sample(sample, np.eye(self.shares.shape[1]), options)
+    def _fit_classical(self, sample: Sample, label: Callable[[Sample], list[IntArray]], tol: float) -> Fit:
+        shares, options = np.eye(self.shares.shape[1]), self.options
+        options = replace(options, tol=max(options.tol, tol), verbose=False, gives_up=True)
+        with ArrayRows(*sample, n_jobs=1) as rows:
+            total = rows.reduce(row_moments).about(self.moments.centre)
+            whole = self._fit_whole(rows, total, sample, label, shares, tol, options)
+        return whole or self._fit_sample(sample, shares, replace(options, init=label(sample)))
 
     def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
         """Fit rows of the sample as if they were all."""
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
             return fit_mixture(rows, total, shares, replace(options, checkpoint=None), sample)
+
+    def _fit_whole(
+        self,
+        rows: RowSource,
+        moments: Moments,
+        sample: Sample,
+        label: Callable[[Sample], list[IntArray]],
+        shares: FloatArray,
+        start_tol: float,
+        options: Options | None = None,
+    ) -> Fit | None:
+        """Fit rows, which the sample holds all of, in compiled code; None where that is not for it to do."""
+        options = options or self.options
+        is_ordinary = options.prior is None and options.accelerate and self.engine == "numba"
+        if not (is_ordinary and can_fit_whole(len(sample.rows), shares, rows.shape[1])):
+            return None
+        start_tol = max(options.tol, start_tol)
+        wanted = Wanted(
+            label(sample),
+            options.covariance,
+            options.reg_covar,
+            options.certainty,
+            start_tol,
+            options.tol,
+            options.max_iter,
+            options.gives_up,
+        )
+        found = fit_whole(sample, moments, shares, wanted, WHOLE)
+        if found is None:
+            return None
+        problem = Problem(rows, moments, shares, options.covariance, found.ridge, self.engine, None, options.certainty)
+        ascent = found.ascent(problem)
+        if found.is_under_way:
+            self._run_ascent(ascent, found.first, options.max_iter, None)
+        return Fit(ascent, is_degenerate(ascent, found.first), interrupted=False)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
@@ -315,7 +367,7 @@ class _Fitting:
 
 
 def start_points(
-    rows: RowSource, moments: Moments, n_clusters: int, options: Options, sample: Sample | None
+    rows: RowSource, moments: Moments, n_clusters: int, options: Options, sample: Sample | None, engine: str
 ) -> Iterator[Start]:
     """Yield the starts: one per `n_init` for named starts, found on a sample, else the given ones."""
     centre = moments.centre
@@ -330,7 +382,7 @@ def start_points(
         for _ in range(options.n_init):
             if options.init == "mixture":
                 seed = int(options.random.randint(2**31))
-                yield Classical(sample, partial(component_labels, n_clusters=n_clusters, seed=seed))
+                yield Classical(sample, partial(component_labels, n_clusters=n_clusters, seed=seed, engine=engine))
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
             yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
@@ -355,10 +407,22 @@ def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
     problem, params = ascent.problem, ascent.point.params
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
     whole, floor = problem.moments.scatter / problem.moments.weight, _floor(problem)
+    # One factorisation of all tells the sound ones, which most are.
+    if is_above(ends, SMALLEST_EIGENVALUE * beginnings) and is_above(ends, FLATTEST * (whole + np.diag(floor))):
+        return False
     return any(
         eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE or _is_flat(end, whole, floor)
         for end, beginning in zip(ends, beginnings, strict=True)
     )
+
+
+def is_above(covariances: FloatArray, others: FloatArray) -> bool:
+    """Whether covariances (m, D, D) are above others along all directions."""
+    try:
+        np.linalg.cholesky(covariances - others)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) -> str:

@@ -110,7 +110,7 @@ def make_plain_steps(problem: Problem, start: Point, tol: float, max_steps: int)
 
 
 def _call(X: FloatArray, weight: FloatArray | None, centre: FloatArray, sets: Sets, work: _State) -> tuple[Any, ...]:
-    """Arguments of `kernels.block_pass`, with room for what the steps will fill."""
+    """Arguments of `compiled.block.block_pass`, with room for what the steps will fill."""
     n_clusters, dim = work.means.shape
     density = Density(np.empty((n_clusters, dim)), np.empty(n_clusters), np.empty((0, dim, dim)), work.means.copy())
     sums_out = (work.counts, work.sums, np.empty((n_clusters, 0, dim)))
@@ -128,7 +128,7 @@ def _scratch(work: _State) -> tuple[FloatArray, ...]:
 def _compiled(dtype: str) -> tuple[Callable[..., int], int]:
     """Return the compiled steps, and the address of the kernel they call, for rows of this type."""
     block_pass = kernel(dtype)
-    from egmm.em.plain_kernels import address_of, plain_steps  # noqa: PLC0415  Numba is loaded only when it is used.
+    from egmm.em.compiled.plain import address_of, plain_steps  # noqa: PLC0415  Numba is loaded only when it is used.
 
     buffer = np.zeros(_State.size(1, 1, 2))
     work = _State.within(buffer, 1, 1, 2)

@@ -17,6 +17,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from egmm._checks import FloatArray, IntArray
 from egmm.em.covariance import is_diagonal
 from egmm.em.estep import cluster_scatters
+from egmm.em.estep_numba import read_only
 from egmm.em.mstep import start_from_groups
 from egmm.em.natural import scatters_about
 from egmm.em.parameters import Parameters
@@ -46,8 +47,8 @@ META_WEIGHT = 0.01
 LABELS_KEPT = 16
 """Labellings remembered: a search over covariance models asks for the same ones fourteen times."""
 
-_last_labels: dict[tuple[bytes, int, int], list[IntArray]] = {}
-_keeping = threading.Lock()
+_last_labels: dict[tuple[bytes, int, int, str], list[IntArray]] = {}
+_labelling = threading.Lock()
 _quiet = threading.Lock()
 """Held where warnings are silenced: their filters belong to all threads."""
 
@@ -135,30 +136,30 @@ def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState
     return _complete([_labels(_kmeans(sample, KMeans(n_clusters, n_init=1, random_state=random)))], n_clusters)[0]
 
 
-def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
+def component_labels(sample: Sample, n_clusters: int, seed: int, engine: str = "numpy") -> list[IntArray]:
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
     many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
     and those that leave a cluster without rows not at all.
     """
-    asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed)
-    labels = _last_labels.get(asked) or _component_labels(sample, n_clusters, seed)
-    with _keeping:
+    asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed, engine)
+    with _labelling:  # Of several threads that ask for the same, one does the work.
+        labels = _last_labels.get(asked) or _component_labels(sample, n_clusters, seed, engine)
         _last_labels[asked] = labels
         if len(_last_labels) > LABELS_KEPT:
             del _last_labels[next(iter(_last_labels))]
     return labels
 
 
-def _component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
+def _component_labels(sample: Sample, n_clusters: int, seed: int, engine: str) -> list[IntArray]:
     components, deviations = principal_components(sample)
     if not deviations.size:  # Rows that are equal but for rounding are one group.
         return _complete([np.zeros(len(sample.rows), dtype=np.int64)], n_clusters)
     random = np.random.RandomState(seed)
     found: dict[bytes, IntArray] = {}
     for power in SCALINGS:
-        labels = _best_labels(Sample(components / deviations**power, sample.weights), n_clusters, random)
+        labels = _best_labels(Sample(components / deviations**power, sample.weights), n_clusters, random, engine)
         found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
     return _complete(list(found.values()), n_clusters)
 
@@ -174,10 +175,23 @@ def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
     return [labels for labels, count in zip(found, n_groups, strict=True) if count == n_clusters]
 
 
-def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState, engine: str) -> IntArray:
     """Labels of the best of many runs of k-means, more of them where rows are few."""
     n_runs = int(np.clip(LEAST_RUNS * FEW_ROWS // len(sample.rows), LEAST_RUNS, MOST_RUNS))
+    if engine == "numba":
+        return _compiled_labels(sample, n_clusters, n_runs, random)
     return _labels(_kmeans(sample, KMeans(n_clusters, n_init=n_runs, random_state=random)))
+
+
+def _compiled_labels(sample: Sample, n_clusters: int, n_runs: int, random: np.random.RandomState) -> IntArray:
+    from egmm.em.compiled.kmeans import kmeans  # noqa: PLC0415  Numba is loaded only when it is used.
+
+    (n_rows, dim), n_trials = sample.rows.shape, 2 + int(np.log(n_clusters))
+    draws = random.random_sample((n_runs, n_clusters, n_trials))
+    labels, best = np.empty((2, n_rows), dtype=np.int64)
+    room = labels, np.empty((n_clusters, dim)), np.empty((n_clusters, dim + 1)), np.empty((3, n_rows))
+    kmeans(read_only(sample.rows), read_only(sample.weights), draws, *room, best)
+    return best
 
 
 def _in_order_of_appearance(labels: IntArray) -> IntArray:

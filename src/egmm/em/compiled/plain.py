@@ -10,7 +10,7 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from egmm.em.kernels import cached
+from egmm.em.compiled.block import cached
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -24,7 +24,7 @@ PART: dict[str, Any] = STRICT | {"no_cpython_wrapper": True, "no_cfunc_wrapper":
 
 
 @intrinsic
-def _call(typingctx: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+def call_by_address(typingctx: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
     """Call a compiled function that returns a double by its address.
 
     By its name it would become part of the caller and be optimised again: seconds of compiling, and other last bits.
@@ -56,7 +56,7 @@ def plain_steps(kernel, call, moments, model, limits, scratch, params, buffer, s
     that the kernel must take another way.
 
     kernel, call
-        Address of `kernels.block_pass`, and its arguments: density and weights of the sets are filled here, its counts
+        Address of `block.block_pass`, and its arguments: density and weights of the sets are filled here, its counts
         and sums are parts of `buffer` and hold those of a pass at the start.
     moments : (weight, scatter)
         Of all rows about the centre.
@@ -82,19 +82,19 @@ def plain_steps(kernel, call, moments, model, limits, scratch, params, buffer, s
     joint, scales, root, factor = scratch
     weights, means, covariance = params
     for step in range(1, history.shape[0]):
-        if not _means(counts, sums, scatter, starts, members, least, round_off, joint, means):
+        if not fill_means(counts, sums, scatter, starts, members, least, round_off, joint, means):
             return step - 1
-        _covariance(joint, weight, kind, ridge, covariance)
-        if not _precision_factor(covariance, largest_inverse, scales, root, factor):
+        fill_covariance(joint, weight, kind, ridge, covariance)
+        if not fill_precision_factor(covariance, largest_inverse, scales, root, factor):
             return step - 1
-        if not _scores(means, factor, scales, linear, offsets, whitened) <= largest_slope:
+        if not fill_scores(means, factor, scales, linear, offsets, whitened) <= largest_slope:
             return step - 1
         if not _log_weights(counts, whitened, starts, members, weights, log_weights) <= largest_log_weight:
             return step - 1
         for at in range(weights.size + means.size + covariance.size, buffer.size):
             buffer[at] = 0.0
-        relative = _call(kernel, call)
-        value = relative + _log_reference(factor, scatter, weight)
+        relative = call_by_address(kernel, call)
+        value = relative + log_reference(factor, scatter, weight)
         if not np.isfinite(value):
             return step - 1
         buffer[buffer.size - 1] = relative
@@ -128,7 +128,7 @@ def _eliminate(matrix, n_pivots, smallest):
 
 
 @numba.njit(**PART)
-def _means(counts, sums, scatter, starts, members, least, round_off, joint, means):
+def fill_means(counts, sums, scatter, starts, members, least, round_off, joint, means):
     """Solve H mu = B [eq_EMV]; False where the overlap matrix H [eq_H] is singular.
 
     Eliminating H from [H B; B' S], which is `joint`, leaves the residual scatter [eq_ECM] in the place of S.
@@ -165,7 +165,7 @@ def _means(counts, sums, scatter, starts, members, least, round_off, joint, mean
 
 
 @numba.njit(**PART)
-def _covariance(joint, weight, kind, ridge, covariance):
+def fill_covariance(joint, weight, kind, ridge, covariance):
     """Fill in the residual scatter per unit weight, constrained to the model, with the ridge on its diagonal."""
     dim = covariance.shape[0]
     first = joint.shape[0] - dim
@@ -181,7 +181,7 @@ def _covariance(joint, weight, kind, ridge, covariance):
 
 
 @numba.njit(**PART)
-def _precision_factor(covariance, largest_inverse, scales, root, factor):
+def fill_precision_factor(covariance, largest_inverse, scales, root, factor):
     """Fill `factor` with the upper triangular U of an inverse covariance U U'; False where there is none."""
     dim = covariance.shape[0]
     for d in range(dim):
@@ -209,7 +209,7 @@ def _precision_factor(covariance, largest_inverse, scales, root, factor):
 
 
 @numba.njit(**PART)
-def _scores(means, factor, scales, linear, offsets, whitened):
+def fill_scores(means, factor, scales, linear, offsets, whitened):
     """Fill the clusters' scores, linear in a row; returns the steepest over one standard deviation of the features."""
     n_clusters, dim = means.shape
     steepest = 0.0
@@ -255,7 +255,7 @@ def _log_weights(counts, whitened, starts, members, weights, log_weights):
 
 
 @numba.njit(**PART)
-def _log_reference(factor, scatter, weight):
+def log_reference(factor, scatter, weight):
     """Log-likelihood of all rows under N(centre, Sigma), which the kernel's is relative to."""
     dim = factor.shape[0]
     log_norm, quadratic = -0.5 * dim * LOG_2PI, 0.0

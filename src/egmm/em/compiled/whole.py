@@ -1,0 +1,471 @@
+"""Whole fits of few rows, compiled: EM from labels with any covariance model and any family of focal sets.
+
+A step of EM maps statistics to statistics: parameters from them, and a pass over the rows with these. In the space of
+statistics Anderson's method extrapolates the steps. It needs neither coordinates of a covariance model nor a gradient,
+and wherever it leads, the parameters made of the statistics belong to the model.
+
+What arrays hold is told in `step`. A stage is a family of focal sets: (call, params, last, focal, vectors,
+changes, moves), where `last` are the parameters before a step, `vectors` (6, size) those named below, and `changes` and
+`moves` (memory, size) what Anderson's method has seen.
+"""
+
+import numba
+import numpy as np
+
+from egmm.em.compiled.block import cached
+from egmm.em.compiled.plain import PART, STRICT, call_by_address
+from egmm.em.compiled.shapes import eigenvalues, log_root
+
+HERE, THERE, LEFT, TO, NEW, METRIC = 0, 1, 2, 3, 4, 5
+"""Statistics that made the parameters, what the rows then say, the difference, where to go, what the rows say there,
+and the weights of the metric."""
+
+VALUES, ROWS, TRACES, OLD_VALUES, OLD_ROWS, OLD_TRACES = 0, 1, 2, 3, 4, 5
+"""Rows of `numbers`: what a pass says beside the statistics, after and before a step."""
+
+CONVERGED, STOPPED, LOST, FAILED = 0, 1, 2, 3
+"""How an ascent ended: arrived, at the last step allowed, given up as degenerate, at a step out of the ordinary."""
+
+FEWEST = 4
+"""Steps of EM before Anderson's method may take over."""
+
+CRAWL = 3e-3
+"""Gain per unit weight above which EM is still finding its basin, and is left alone."""
+
+QUIET_STEPS, QUIET = 3, 0.1
+"""An ascent ends after so many steps that gain less than this share of the tolerance each."""
+
+LEAST_DAMPING = 1e-3
+"""Of a step that does not gain; after it the ascent has arrived."""
+
+LEAST_COUNT = 0.1
+"""Share of EM's count that an extrapolated one has at least."""
+
+ROUNDING = 1e-13
+"""Share of what EM raises by which one of its steps may seem to lower it."""
+
+MAX_ENTRIES, MAX_ATTEMPTS = 5, 8
+"""Times that sets without weight may enter, and attempts to give them a weight that pays."""
+
+NEXT_TO_NONE = 1e-12
+"""Weight at which a set is asked whether it would grow."""
+
+
+@cached(**STRICT)
+def fit_whole(problem, single, every, labels, options, best, first_covariances, spare, numbers, history):
+    """Fit the classical mixture from every labelling, and from the best one the focal sets; returns status and steps.
+
+    problem
+        Addresses are those of `block.block_pass`, `step.evaluate` and `step.maximise`; the ridge is filled where it is
+        automatic.
+    single, every : stages
+        Of the singletons in the order of clusters, and of all sets. The parameters at the end are those of `every`, the
+        statistics those of the last pass.
+    labels : (L, n)
+    options : (is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, entering, growth, same, looks)
+        Whether the ridge is automatic, tolerance of the classical mixtures that are only a start and of the rest, most
+        steps, whether degenerate ascents are given up; weight of sets that enter at first, altogether in shares and
+        later in rows each, and by how much they must grow; share by which log-likelihoods at one maximum differ;
+        steps after which an ascent is looked at for a collapse, and for too few rows.
+    best : params of singletons
+    first_covariances
+        Filled with those of the classical mixture that the ascent begins with.
+    numbers : (6, C + 2)
+    history : (max_steps + 1,)
+    """
+    is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, entering, growth, same, looks = options
+    trial, params = single[1], every[1]
+    starts, members = every[0][5][1], every[0][5][2]
+    n_clusters, n_focal, n_labels = trial[1].shape[0], params[0].shape[0], labels.shape[0]
+    value, is_lost, n_steps, status = -np.inf, True, 0, FAILED
+    for number in range(n_labels + MAX_ENTRIES):
+        stage, goal, may_give_up = every, tol, gives_up
+        if number < n_labels:
+            stage, goal, may_give_up, n_steps = single, start_tol, True, 0
+            if not _start(problem, single, labels[number], is_automatic, spare):
+                continue
+            _copy(trial[2], first_covariances)
+        elif number == n_labels:
+            if value == -np.inf:
+                return FAILED, 0
+            n_steps = 0
+            if is_automatic:
+                _automatic_ridge(problem, best[2])
+            _copy(best[2], first_covariances)
+            _copy(best[4][n_clusters:], params[4][n_focal:])
+            for j in range(n_focal):
+                is_single = starts[j + 1] - starts[j] == 1
+                own = (1 - meta_weight) * best[0][members[starts[j]]]
+                params[0][j] = own if is_single else meta_weight / (n_focal - n_clusters)
+                if n_focal == n_clusters:
+                    params[0][j] = best[0][members[starts[j]]]
+        elif n_focal == n_clusters or _enter(problem, every, spare, numbers, entering, growth) == 0:
+            break
+        status, n_steps = _ascend(
+            problem, stage, spare, numbers, goal, max_steps, may_give_up, looks, first_covariances, history, n_steps
+        )
+        if number >= n_labels:
+            if status != CONVERGED:
+                break
+        elif status != FAILED:
+            now_lost = _is_lost(problem, trial, first_covariances, numbers, spare, True)
+            is_higher = value == -np.inf or history[n_steps] - value > same * abs(value)
+            if (is_lost and not now_lost) or (is_lost == now_lost and is_higher):
+                value, is_lost = history[n_steps], now_lost
+                _copy(trial[4], best[4])
+    return status, n_steps
+
+
+@numba.njit(**PART)
+def _copy(array, to):
+    """Copy an array of the same size; NumPy's way would be compiled with all its messages."""
+    mine, theirs = array.reshape(-1), to.reshape(-1)
+    for i in range(mine.shape[0]):
+        theirs[i] = mine[i]
+
+
+@numba.njit(**PART)
+def _evaluate(problem, stage, spare, numbers):
+    """Make a pass; what it says goes to NEW, VALUES, ROWS and TRACES."""
+    call, params, _, focal, vectors, _, _, in_logs = stage
+    said = (numbers[ROWS], numbers[TRACES], numbers[VALUES], vectors[NEW])
+    made = (problem, call, in_logs, params, focal, spare, *said)
+    return call_by_address(problem[0][1], made) == 1.0
+
+
+@numba.njit(**PART)
+def _maximise(problem, stage, spare):
+    """Make the parameters of the statistics TO."""
+    return call_by_address(problem[0][2], (problem, stage[0], stage[1], spare, stage[4][TO])) == 1.0
+
+
+# An ascent -------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(**PART)
+def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, first_covariances, history, n_done):
+    """EM until no more than about `tol` is left to gain; returns how it ended and the steps made.
+
+    The parameters of the stage become the best, and the statistics are theirs. The log-likelihood after each step goes
+    into `history` from `n_done` + 1 on.
+    """
+    params, last, vectors, changes, moves = stage[1], stage[2], stage[4], stage[5], stage[6]
+    n_clusters, n_focal = params[1].shape[0], params[0].shape[0]
+    is_shared = stage[0][4][2].shape[0] == 0
+    n_counts, size, memory = n_focal if is_shared else n_focal + n_clusters, vectors.shape[1], changes.shape[0]
+    if not _evaluate(problem, stage, spare, numbers):
+        return FAILED, n_done
+    history[n_done] = numbers[VALUES, 0]
+    _set_statistics(params, stage[0][5], is_shared, vectors)
+    n_steps, n_kept, newest, n_quiet, look, is_near = 0, 0, 0, 0, looks[0], False
+    while n_done < max_steps:
+        for i in range(size):
+            vectors[HERE, i], vectors[THERE, i] = vectors[TO, i], vectors[NEW, i]
+            vectors[LEFT, i] = vectors[NEW, i] - vectors[TO, i]
+        for i in range(numbers.shape[1]):
+            for at in range(OLD_VALUES):
+                numbers[OLD_VALUES + at, i] = numbers[at, i]
+        _copy(params[4], last[4])
+        gain = -np.inf
+        if n_kept > 0 and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
+            gain = _gain_of_step(problem, stage, spare, numbers)
+            if not gain >= 0:
+                n_kept, is_near = 0, False
+                _copy(last[4], params[4])
+        if not gain >= 0:
+            status, gain = _step(problem, stage, spare, numbers)
+            if status == FAILED and gives_up and _is_lost(problem, params, first_covariances, numbers, spare, True):
+                return LOST, n_done
+            if gain == -np.inf:
+                return status, n_done
+        n_steps += 1
+        n_done += 1
+        history[n_done] = numbers[VALUES, 0]
+        was_near, is_near = is_near, n_steps >= FEWEST and gain < CRAWL * problem[2]
+        if was_near and is_near:
+            if n_kept == 0:
+                _set_metric(vectors, params, n_counts)
+            newest, n_kept = (newest + 1) % memory if n_kept > 0 else 0, min(n_kept + 1, memory)
+            for i in range(size):
+                changes[newest, i] = vectors[NEW, i] - vectors[TO, i] - vectors[LEFT, i]
+                moves[newest, i] = vectors[NEW, i] - vectors[THERE, i]
+        n_quiet = n_quiet + 1 if gain < QUIET * tol else 0
+        if n_quiet >= QUIET_STEPS and (n_kept > 0 or gain <= 0):
+            return CONVERGED, n_done
+        if gives_up and n_steps == look and not is_shared:
+            if _is_lost(problem, params, first_covariances, numbers, spare, look >= looks[1]):
+                return LOST, n_done
+            look *= 2
+    return STOPPED, n_done
+
+
+@numba.njit(**PART)
+def _set_statistics(params, sets, is_shared, vectors):
+    """Fill TO with statistics that the parameters are made of, at the counts of NEW."""
+    means, covariances = params[1], params[2]
+    starts, members = sets[1], sets[2]
+    n_focal, (n_clusters, dim) = params[0].shape[0], means.shape
+    for i in range(n_focal + n_clusters):
+        vectors[TO, i] = vectors[NEW, i]
+    if is_shared:
+        for i in range(n_clusters * dim):
+            vectors[TO, n_focal + i] = 0.0
+        for j in range(n_focal):
+            share = 1.0 / (starts[j + 1] - starts[j])
+            for at in range(starts[j], starts[j + 1]):
+                for other in range(starts[j], starts[j + 1]):
+                    for d in range(dim):
+                        own = share * vectors[NEW, j] * share * means[members[other], d]
+                        vectors[TO, n_focal + members[at] * dim + d] += own
+        return
+    first, second = n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
+    for k in range(n_clusters):
+        count = vectors[NEW, n_focal + k]
+        for d in range(dim):
+            vectors[TO, first + k * dim + d] = count * means[k, d]
+            for e in range(dim):
+                moment = covariances[k, d, e] + means[k, d] * means[k, e]
+                vectors[TO, second + (k * dim + d) * dim + e] = count * moment
+
+
+@numba.njit(**PART)
+def _step(problem, stage, spare, numbers):
+    """A step of EM, shorter where it would not gain; returns whether it could be made, and the gain.
+
+    Where no step gains the parameters stay, and their statistics are made again.
+    """
+    params, last, vectors = stage[1], stage[2], stage[4]
+    damping, gain = 1.0, -np.inf
+    while damping > LEAST_DAMPING:
+        for i in range(vectors.shape[1]):
+            vectors[TO, i] = vectors[THERE, i] - (1 - damping) * vectors[LEFT, i] if damping < 1 else vectors[THERE, i]
+        gain = _gain_of_step(problem, stage, spare, numbers)
+        if gain >= -ROUNDING * abs(numbers[OLD_VALUES, 1]):
+            return CONVERGED, gain
+        _copy(last[4], params[4])
+        damping *= 0.5
+    is_made = _evaluate(problem, stage, spare, numbers)
+    return (CONVERGED if is_made and gain > -np.inf else FAILED), -np.inf
+
+
+@numba.njit(**PART)
+def _gain_of_step(problem, stage, spare, numbers):
+    """What the step to the statistics TO gains, the ridge's penalty at the rows each cluster had; -inf if none."""
+    if not (_maximise(problem, stage, spare) and _evaluate(problem, stage, spare, numbers)):
+        return -np.inf
+    gain = numbers[VALUES, 1] - numbers[OLD_VALUES, 1]
+    for k in range(stage[1][1].shape[0]):
+        gain -= 0.5 * numbers[OLD_ROWS, k] * (numbers[TRACES, k] - numbers[OLD_TRACES, k])
+    return gain
+
+
+@numba.njit(**PART)
+def _set_metric(vectors, params, n_counts):
+    """Fill the weights in which differences of statistics are measured: about their information."""
+    means, covariances = params[1], params[2]
+    n_focal, (n_clusters, dim), n_matrices = params[0].shape[0], means.shape, covariances.shape[0]
+    for j in range(n_counts):
+        vectors[METRIC, j] = 1 / max(vectors[NEW, j], 1e-3)
+    for k in range(n_clusters):
+        count = vectors[NEW, n_focal + k] if n_counts > n_focal else 1.0
+        for d in range(dim):
+            mine = 0.0
+            for m in range(n_matrices):
+                mine += covariances[m, d, d] / n_matrices
+            vectors[METRIC, n_counts + k * dim + d] = 1 / (count * mine)
+            for e in range(dim if n_counts > n_focal else 0):
+                other = 0.0
+                for m in range(n_matrices):
+                    other += covariances[m, e, e] / n_matrices
+                at = n_counts + (n_clusters + k * dim + d) * dim + e
+                vectors[METRIC, at] = 0.5 / (count * mine * other)
+
+
+@numba.njit(**PART)
+def _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
+    """Fill TO with where the steps lead to: THERE minus the moves that would undo what is LEFT; False if unknown."""
+    size = vectors.shape[1]
+    gram, root, right = spare[10], spare[11], spare[12]
+    for a in range(n_kept):
+        for b in range(a + 1):
+            total = 0.0
+            for i in range(size):
+                total += vectors[METRIC, i] * changes[a, i] * changes[b, i]
+            gram[a, b] = total
+        right[a] = 0.0
+        for i in range(size):
+            right[a] += vectors[METRIC, i] * changes[a, i] * vectors[LEFT, i]
+        gram[a, a] *= 1 + 1e-10
+    if np.isnan(log_root(gram[:n_kept, :n_kept], root)):
+        return False
+    for a in range(n_kept):
+        for b in range(a):
+            right[a] -= root[a, b] * right[b]
+        right[a] /= root[a, a]
+    for back in range(1, n_kept + 1):
+        a = n_kept - back
+        for b in range(a + 1, n_kept):
+            right[a] -= root[b, a] * right[b]
+        right[a] /= root[a, a]
+    for i in range(size):
+        total = vectors[THERE, i]
+        for a in range(n_kept):
+            total -= right[a] * moves[a, i]
+        vectors[TO, i] = max(total, LEAST_COUNT * vectors[THERE, i]) if i < n_counts else total
+    return True
+
+
+@numba.njit(**PART)
+def _is_below(covariances, k, other, share, left, root):
+    """Whether along some direction a covariance is below this share of another."""
+    dim = other.shape[0]
+    for d in range(dim):
+        for e in range(dim):
+            left[d, e] = covariances[k, d, e] - share * other[d, e]
+    return np.isnan(log_root(left, root))
+
+
+@numba.njit(**PART)
+def _is_lost(problem, params, first_covariances, numbers, spare, with_rows):
+    """Whether a covariance has collapsed or, where asked, a cluster has too few rows: about as `fit.is_degenerate`."""
+    _, _, weight, scatter, ridge, _, limits = problem
+    covariances, (n_clusters, dim) = params[2], params[1].shape
+    root, left, whole, floor = spare[1], spare[2], spare[5], spare[13]
+    for d in range(dim):
+        for e in range(dim):
+            variance = scatter[d, e] / weight
+            least = max(ridge[d], 1e-12 * (variance if variance > 0 else 1.0))
+            floor[d, e] = least if d == e else 0.0
+            whole[d, e] = variance + floor[d, e]
+    for k in range(covariances.shape[0]):
+        if _is_below(covariances, k, first_covariances[k], limits[5], left, root):
+            return True
+        if _is_below(covariances, k, whole, limits[6], left, root) and _is_below(
+            covariances, k, floor, limits[7], left, root
+        ):
+            return True
+    if with_rows:
+        for k in range(n_clusters):
+            if numbers[ROWS, k] < dim + 1:
+                return True
+    return False
+
+
+# Where it begins -------------------------------------------------------------------------------------------------
+
+
+@numba.njit(**PART)
+def _automatic_ridge(problem, covariances):
+    """As `start.automatic_ridge`, from the mean of covariances."""
+    weight, scatter, ridge = problem[2], problem[3], problem[4]
+    for d in range(ridge.shape[0]):
+        within, whole = 0.0, scatter[d, d] / weight
+        for k in range(covariances.shape[0]):
+            within += covariances[k, d, d] / covariances.shape[0]
+        ridge[d] = max(1e-9 * within, 1e-12 * whole) if whole > 0 else 1e-9
+
+
+@numba.njit(**PART)
+def _start(problem, stage, labels, is_automatic, spare):
+    """Parameters of hard groups and the ridge, as `start.start_parameters`; False where a group has no covariance."""
+    model, ridge = problem[1], problem[4]
+    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]
+    params, vectors = stage[1], stage[4]
+    weights, means, covariances, axes = params[0], params[1], params[2], params[3]
+    counts, sums, average = spare[7], spare[8], spare[14]
+    n_clusters, dim = means.shape
+    is_shared = stage[0][4][2].shape[0] == 0
+    first = n_clusters if is_shared else 2 * n_clusters
+    second = first + n_clusters * dim
+    vectors[TO, :] = 0.0
+    counts[:] = 0.0
+    sums[:] = 0.0
+    average[:] = 0.0
+    for i in range(X.shape[0]):
+        k = labels[i]
+        counts[k] += sample_weight[i]
+        for d in range(dim):
+            sums[k, d] += sample_weight[i] * (X[i, d] - centre[d])
+    for k in range(n_clusters):
+        if not counts[k] > 0:
+            return False
+        for d in range(dim):
+            means[k, d] = sums[k, d] / counts[k]
+    for i in range(X.shape[0]):
+        k = labels[i]
+        share = 1 / (n_clusters * max(counts[k] - 1.0, counts[k] / 2))
+        for d in range(dim):
+            offset = sample_weight[i] * (X[i, d] - centre[d] - means[k, d])
+            for e in range(dim):
+                product = offset * (X[i, e] - centre[e] - means[k, e])
+                average[0, d, e] += share * product
+                if not is_shared:
+                    vectors[TO, second + (k * dim + d) * dim + e] += product
+    if is_automatic:
+        _automatic_ridge(problem, average)
+    for k in range(n_clusters):
+        vectors[TO, k] = counts[k]
+        trace = 0.0
+        for d in range(dim):
+            vectors[TO, first + k * dim + d] = sums[k, d]
+            if not is_shared:
+                at = second + (k * dim + d) * dim
+                vectors[TO, at + d] += counts[k] * ridge[d]
+                trace += vectors[TO, at + d]
+                for e in range(dim):
+                    vectors[TO, at + e] += sums[k, d] * means[k, e]
+        if not is_shared:
+            vectors[TO, n_clusters + k] = counts[k]
+            for d in range(dim):  # Volumes and shapes that iterations begin with.
+                for e in range(dim):
+                    covariances[k, d, e] = trace / counts[k] if d == e else 0.0
+    if not is_shared:
+        _copy(average[0], spare[5])
+        eigenvalues(spare[5], axes, spare[8], 0)
+    if not _maximise(problem, stage, spare):
+        return False
+    if is_shared and model[2] > 0:  # EEE begins with the authors' covariance.
+        for d in range(dim):
+            for e in range(dim):
+                covariances[0, d, e] = average[0, d, e] + (ridge[d] if d == e else 0.0)
+    for k in range(n_clusters):
+        weights[k] = 1.0 / n_clusters
+    return True
+
+
+@numba.njit(**PART)
+def _enter(problem, stage, spare, numbers, entering, growth):
+    """Give weight to the sets without it that would grow; returns how many.
+
+    A set of weight zero grows if mean_i N_j(x_i) / p(x_i) is above 1, or 1 plus the prior's certainty: that is the
+    slope of what EM raises. Each gets the weight of `entering` rows, and less where it does not pay.
+    """
+    weights, kept, vectors = stage[1][0], stage[2][0], stage[4]
+    weight, certainty = problem[2], problem[5]
+    threshold = (1 + certainty + growth) * weight * NEXT_TO_NONE
+    n_entered, share, before = 0, 0.0, -np.inf
+    _copy(weights, kept)
+    for attempt in range(MAX_ATTEMPTS):
+        is_last = attempt == MAX_ATTEMPTS - 1
+        for j in range(weights.shape[0]):
+            weights[j] = kept[j] * (1 - share)
+            if attempt == 1 and kept[j] == 0:
+                weights[j] = NEXT_TO_NONE
+            elif attempt > 1 and vectors[TO, j] > 0:
+                weights[j] = share / n_entered
+        is_made = _evaluate(problem, stage, spare, numbers)
+        if attempt == 0:
+            before = numbers[VALUES, 1]
+        elif attempt == 1:
+            for j in range(weights.shape[0]):
+                grows = is_made and kept[j] == 0 and vectors[NEW, j] > threshold
+                vectors[TO, j] = 1.0 if grows else 0.0
+                n_entered += 1 if grows else 0
+            share = entering * n_entered / weight
+        elif n_entered == 0 or is_last:
+            return 0
+        elif is_made and numbers[VALUES, 1] > before:
+            return n_entered
+        else:
+            share = 0.25 * share if attempt < MAX_ATTEMPTS - 2 else 0.0
+    return 0
