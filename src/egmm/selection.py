@@ -36,7 +36,7 @@ from egmm.rows import ReadError, is_remote
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, available_cores, one_blas_thread
 
-CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
+CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False, "agreement": True}
 """Criteria of mixtures, and whether higher is better."""
 
 CERTAINTY = 1.0
@@ -138,23 +138,31 @@ class Selection:
     candidates : tuple of Candidate
         All fits, failed ones too.
     criterion : str
-        What the best was chosen by.
+        What candidates are compared by.
     higher_is_better : bool
         Its direction.
+    by_agreement : bool
+        Whether it chose the number of clusters alone, and agreement with the other models the covariance.
     best : estimator
         The fitted model chosen.
     alternative : Candidate or None
         Where the chosen partition is at odds with those of the other covariance models, the candidate with as many
         clusters whose partition agrees with them best. On real data it is often nearer to known classes. Where no
-        more than two models are compared there is none.
+        more than two models are compared there is none. Where agreement chose, the criterion's own choice, if that
+        is at odds with the others.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> None:
+    def __init__(
+        self, candidates: Sequence[Candidate], criterion: str, higher_is_better: bool, *, by_agreement: bool = False
+    ) -> None:
         self.candidates = tuple(candidates)
         self.criterion = criterion
         self.higher_is_better = higher_is_better
-        self._chosen = _choose(self.candidates, criterion, higher_is_better)
-        self.alternative = _alternative(self.candidates, self._chosen, criterion, higher_is_better)
+        self.by_agreement = by_agreement
+        best = _choose(self.candidates, criterion, higher_is_better)
+        agreeing = _most_agreeing(self.candidates, best, criterion, higher_is_better)
+        self._chosen, other = (agreeing, best) if by_agreement else (best, agreeing)
+        self.alternative = other if agreeing.agreement > best.agreement + AT_ODDS else None
 
     @property
     def best(self) -> Any:
@@ -176,6 +184,12 @@ class Selection:
         """A sentence about the alternative, empty where there is none."""
         if self.alternative is None:
             return ""
+        if self.by_agreement:
+            return (
+                f"{self.alternative.covariance} has the best {self.criterion.upper()}, but its partition agrees less "
+                f"with those of all models ({self.alternative.agreement:.2f}) than the chosen one "
+                f"({self._chosen.agreement:.2f})"
+            )
         return (
             f"{self.alternative.covariance} is worth a look: its partition agrees better with those of all models "
             f"({self.alternative.agreement:.2f}) than the chosen one ({self._chosen.agreement:.2f})"
@@ -279,8 +293,10 @@ def select_model(
         Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
-    criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
-        What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+    criterion : {'ebic', 'bic', 'icl', 'aic', 'agreement'}, default='ebic'
+        What to choose by. EBIC is maximised, the next three, in scikit-learn's sign, minimised. With 'agreement' EBIC
+        chooses the number of clusters, and of its covariance models the one whose partition agrees best with those of
+        the others is taken: where clusters are not Gaussian that is nearer to them.
     estimator : FCM, ECM, BPEC or BootGMM, default=None
         A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
         the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
@@ -314,6 +330,7 @@ def select_model(
     2
     """
     check_choice("criterion", criterion, CRITERIA)
+    by_agreement, criterion = criterion == "agreement", "ebic" if criterion == "agreement" else criterion
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
@@ -358,7 +375,7 @@ def select_model(
     candidates = [done[at] for at in range(len(grid))]
     if seen is not None and len(models) > 1:
         candidates = _compared(candidates, seen.sample.part(COMPARED_ROWS), criterion)
-    return Selection(candidates, criterion, higher_is_better)
+    return Selection(candidates, criterion, higher_is_better, by_agreement=by_agreement)
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -501,16 +518,16 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
     return fitted[first_best(scores, [candidate.is_sound for candidate in fitted])]
 
 
-def _alternative(
-    candidates: Sequence[Candidate], chosen: Candidate, criterion: str, higher_is_better: bool
-) -> Candidate | None:
-    """The candidate of as many clusters that agrees best with all, where the chosen one is at odds with them."""
-    others = [c for c in candidates if c.n_clusters == chosen.n_clusters and c.agreement > chosen.agreement + AT_ODDS]
-    if not others:
-        return None
+def _most_agreeing(
+    candidates: Sequence[Candidate], best: Candidate, criterion: str, higher_is_better: bool
+) -> Candidate:
+    """The candidate of as many clusters as the best whose partition agrees best with those of all."""
+    compared = [c for c in candidates if c.n_clusters == best.n_clusters and not np.isnan(c.agreement)]
+    if best not in compared:  # Degenerate, or the only one.
+        return best
     # Of equal partitions, which rounding alone tells apart, that of the better criterion.
-    others.sort(key=lambda c: c.value(criterion), reverse=higher_is_better)
-    return others[first_best([c.agreement for c in others], [True] * len(others))]
+    compared.sort(key=lambda c: c.value(criterion), reverse=higher_is_better)
+    return compared[first_best([c.agreement for c in compared], [True] * len(compared))]
 
 
 def _short(value: float) -> str:

@@ -16,6 +16,7 @@ from egmm.selection import select_model
 
 PAPER_MODE = "EGMM, paper mode"
 DEFAULTS = "EGMM, our defaults"
+AGREEING = "EGMM, by agreement"
 ONE_MODEL = "EGMM, one covariance"
 
 MOST_ITERATIONS = 5000
@@ -145,9 +146,14 @@ def standardised(X: FloatArray) -> FloatArray:
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-def _defaults(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
-    rows = standardised(X)
-    return Fitted(select_model(rows, counts, "all", random_state=seed, n_jobs=1).best, rows)
+def _chosen(criterion: str) -> Fit:
+    """Fit the fourteen covariance models to standardised rows, and choose."""
+
+    def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
+        rows = standardised(X)
+        return Fitted(select_model(rows, counts, "all", criterion, random_state=seed, n_jobs=1).best, rows)
+
+    return fit
 
 
 def _one_model(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
@@ -183,12 +189,20 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     DEFAULTS: Algorithm(
         "EGMM",
-        _defaults,
+        _chosen("ebic"),
         "`select_model` over the fourteen covariance models, on standardised data; C and covariance by EBIC",
         is_evidential=True,
     ),
+    AGREEING: Algorithm(
+        "EGMM",
+        _chosen("agreement"),
+        'the same with `criterion="agreement"`: of the fourteen the covariance model whose partition agrees best with '
+        "those of the others",
+        is_evidential=True,
+        chooses=False,
+    ),
 }
-"""The algorithms by the name of their column; the paper's seven, and EGMM in three ways."""
+"""The algorithms by the name of their column; the paper's seven, and EGMM in four ways."""
 
 
 def fit(name: str, X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:

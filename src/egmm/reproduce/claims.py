@@ -11,7 +11,16 @@ from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import A_FEW_ROWS, BRAINS, EBIC_COUNTS, PRINTED_CHOICE
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, peers_of, ranks_without_missing, scores, short_name
+from egmm.reproduce.scores import (
+    GROUPS,
+    MEASURES,
+    WAYS,
+    WAYS_BY_EXPERIMENT,
+    peers_of,
+    ranks_without_missing,
+    scores,
+    short_name,
+)
 from egmm.reproduce.sheets import Sheet, Text, listed, seconds, summarise, verdict
 
 ENOUGH = 0.9
@@ -115,7 +124,7 @@ def _agreement(results: Results, plan: Plan) -> list[Claim]:
 
 def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
     claims = []
-    for way in WAYS:
+    for way in WAYS_BY_EXPERIMENT[group]:
         parts, firsts = [], []
         for name, (experiment, measure) in GROUPS.items():
             if experiment != group:

@@ -20,7 +20,7 @@ from egmm.reproduce.cells import Results
 from egmm.reproduce.experiments import EBIC_COUNTS, KMEANS_STARTS, brain_phantom, segment_brain, simulated
 from egmm.reproduce.paper import printed
 from egmm.reproduce.plan import Plan
-from egmm.reproduce.scores import GROUPS, MEASURES, WAYS, scores, short_name
+from egmm.reproduce.scores import GROUPS, MEASURES, WAYS_BY_EXPERIMENT, scores, short_name
 from egmm.reproduce.sheets import summarise
 
 SEEDS = {"Two-class": 1, "Four-class": 8}
@@ -98,13 +98,14 @@ def four_class(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 
 
 def rank_diagrams(group: str, results: Results, plan: Plan) -> Any:
-    """Bonferroni-Dunn diagrams, level 0.05: a row per measure; the printed ranks, paper mode, our defaults."""
+    """Bonferroni-Dunn diagrams, level 0.05: a row per measure; the printed ranks and those of EGMM's columns."""
     names = [name for name, (experiment, _) in GROUPS.items() if experiment == group]
-    axes = unseen_axes(len(names), 3, (4.9, 2.3))
+    ways = WAYS_BY_EXPERIMENT[group]
+    axes = unseen_axes(len(names), 1 + len(ways), (4.9, 2.3))
     for row, name in zip(axes, names, strict=True):
         paper = printed(name)
         sources = [("printed", list(paper.columns), list(paper.average_ranks or ()), len(paper.rows))]
-        for way in WAYS:
+        for way in ways:
             table = scores(results, plan, name, way)
             ranks = table.average_ranks.tolist()
             sources.append((short_name(way), [*table.algorithms[:-1], "EGMM"], ranks, len(plan.datasets)))

@@ -13,7 +13,7 @@ from egmm.metrics import (
     friedman_statistic,
     rank_scores,
 )
-from egmm.reproduce.algorithms import ALGORITHMS, DEFAULTS, PAPER_MODE
+from egmm.reproduce.algorithms import AGREEING, ALGORITHMS, DEFAULTS, PAPER_MODE
 from egmm.reproduce.cells import Results
 from egmm.reproduce.paper import Printed, datasets, printed
 from egmm.reproduce.plan import Plan
@@ -21,6 +21,9 @@ from egmm.reproduce.sheets import Number, Sheet, Summary, Text, listed, mark_of,
 
 WAYS = (PAPER_MODE, DEFAULTS)
 """EGMM's two columns; each is ranked among the peers without the other."""
+
+WAYS_BY_EXPERIMENT = {"unknown": WAYS, "known": (*WAYS, AGREEING)}
+"""The same where scores are compared: with known C there is another way to choose the covariance."""
 
 GROUPS = {
     "nmi-unknown": ("unknown", "nmi"),
@@ -32,6 +35,11 @@ GROUPS = {
 """Experiment and measure of each table with ranks."""
 
 MEASURES = {"purity": "Purity", "nmi": "NMI", "ari": "ARI"}
+
+
+def ways_of(name: str) -> tuple[str, ...]:
+    """EGMM's columns in a table with ranks."""
+    return WAYS_BY_EXPERIMENT[GROUPS[name][0]]
 
 
 def short_name(way: str) -> str:
@@ -89,11 +97,11 @@ def ranks_without_missing(table: Scores, plan: Plan, name: str) -> FloatArray:
 
 
 def score_sheet(name: str, results: Results, plan: Plan) -> Sheet:
-    """Means and spreads with ranks in brackets, as printed, EGMM in two columns."""
+    """Means and spreads with ranks in brackets, as printed, EGMM in several columns."""
     experiment, measure = GROUPS[name]
     paper = printed(name)
-    by_way = {way: scores(results, plan, name, way) for way in WAYS}
-    columns = [*peers_of(name), *WAYS]
+    by_way = {way: scores(results, plan, name, way) for way in ways_of(name)}
+    columns = [*peers_of(name), *by_way]
     sheet = Sheet(
         name,
         f"{MEASURES[measure]}, {experiment} number of clusters",
@@ -103,12 +111,12 @@ def score_sheet(name: str, results: Results, plan: Plan) -> Sheet:
     for at, row in enumerate(plan.datasets):
         line = [Text(row)]
         for column in columns:
-            table = by_way[DEFAULTS if column == DEFAULTS else PAPER_MODE]
+            table = by_way.get(column, by_way[PAPER_MODE])
             rank = float(table.ranks[at, table.algorithms.index(column)])
             line.append(_cell(sheet, measure, table.summaries[row, column], rank, paper, row, column))
         sheet.lines.append(line)
-    for way in WAYS:
-        sheet.lines.append(_average_line(by_way[way], columns, way, paper))
+    for way, table in by_way.items():
+        sheet.lines.append(_average_line(table, columns, way, paper))
     return sheet
 
 
@@ -131,7 +139,7 @@ def _average_line(table: Scores, columns: Sequence[str], way: str, paper: Printe
             continue
         ours = table.average_ranks[table.algorithms.index(column)]
         theirs = dict(zip(paper.columns, paper.average_ranks or (), strict=False)).get(ALGORITHMS[column].printed)
-        line.append(Text(f"{ours:.2f}", "" if theirs is None or way == DEFAULTS else f"{theirs:.2f}"))
+        line.append(Text(f"{ours:.2f}", "" if theirs is None or way != PAPER_MODE else f"{theirs:.2f}"))
     return line
 
 
@@ -192,7 +200,7 @@ def ranks_sheet(results: Results, plan: Plan) -> Sheet:
         rows: list[tuple[str, Sequence[str], Sequence[float], int, float]] = [
             ("paper", paper.columns, paper.average_ranks or (), len(paper.rows), paper.friedman or float("nan"))
         ]
-        for way in WAYS:
+        for way in ways_of(name):
             table = scores(results, plan, name, way)
             found = table.average_ranks.tolist()
             n_sets = len(plan.datasets)
