@@ -231,7 +231,7 @@ def test_certainty_is_asked_for_where_covariances_are_compared(blobs) -> None:
     assert select_model(blobs, [3], random_state=0).best.certainty == 0.0
 
 
-def agreeing(**agreements: float) -> Selection:
+def agreeing(*, by_agreement: bool = False, **agreements: float) -> Selection:
     """Candidates with these agreements, each better by EBIC than the next; the last has more clusters."""
     names = list(agreements)
     return Selection(
@@ -241,7 +241,33 @@ def agreeing(**agreements: float) -> Selection:
         ],
         "ebic",
         True,
+        by_agreement=by_agreement,
     )
+
+
+def test_where_agreement_chooses_the_covariance_ebic_chooses_the_number_of_clusters() -> None:
+    selection = agreeing(VVV=0.5, EEE=0.6, VVI=0.7, EII=0.9, by_agreement=True)
+    assert (selection.n_clusters, selection.covariance, selection.alternative.covariance) == (2, "VVI", "VVV")
+    assert selection.advice == (
+        "VVV has the best EBIC, but its partition agrees less with those of all models (0.50) than the chosen one "
+        "(0.70)"
+    )
+    assert "* chosen: 2 clusters, VVI" in repr(selection)
+    close = agreeing(VVV=0.69, EEE=0.6, VVI=0.7, EII=0.9, by_agreement=True)
+    assert (close.covariance, close.alternative) == ("VVI", None)
+
+
+def test_agreement_of_a_search(blobs) -> None:
+    models = ("EII", "EEE", "VVI", "VVV")
+    selection = select_model(blobs, range(2, 5), models, "agreement", random_state=0)
+    by_ebic = select_model(blobs, range(2, 5), models, random_state=0)
+    assert selection.n_clusters == by_ebic.n_clusters
+    rivals = [c for c in selection.candidates if c.n_clusters == selection.n_clusters and c.is_sound]
+    chosen = next(c for c in rivals if c.model is selection.best)
+    assert chosen.agreement == pytest.approx(max(c.agreement for c in rivals))
+    assert selection.criterion == "ebic"
+    # One model has none to agree with.
+    assert select_model(blobs, [2, 3], criterion="agreement", random_state=0).n_clusters in (2, 3)
 
 
 def test_an_alternative_is_named_where_the_chosen_partition_is_at_odds_with_the_others() -> None:
@@ -414,7 +440,9 @@ def test_progress_is_written_when_asked_for(blobs, capsys) -> None:
 
 
 def test_wrong_arguments(blobs) -> None:
-    with pytest.raises(ValueError, match="criterion must be one of 'ebic', 'bic', 'icl', 'aic'; got 'mdl'"):
+    with pytest.raises(
+        ValueError, match="criterion must be one of 'ebic', 'bic', 'icl', 'aic', 'agreement'; got 'mdl'"
+    ):
         select_model(blobs, criterion="mdl")
     with pytest.raises(ValueError, match="at least one choice, got an empty list"):
         select_model(blobs, [])

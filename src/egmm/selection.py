@@ -523,7 +523,7 @@ def _most_agreeing(
 ) -> Candidate:
     """The candidate of as many clusters as the best whose partition agrees best with those of all."""
     compared = [c for c in candidates if c.n_clusters == best.n_clusters and not np.isnan(c.agreement)]
-    if best not in compared:  # Degenerate, or the only one.
+    if not any(candidate is best for candidate in compared):  # Degenerate, or the only one.
         return best
     # Of equal partitions, which rounding alone tells apart, that of the better criterion.
     compared.sort(key=lambda c: c.value(criterion), reverse=higher_is_better)

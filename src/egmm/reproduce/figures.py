@@ -101,7 +101,7 @@ def rank_diagrams(group: str, results: Results, plan: Plan) -> Any:
     """Bonferroni-Dunn diagrams, level 0.05: a row per measure; the printed ranks and those of EGMM's columns."""
     names = [name for name, (experiment, _) in GROUPS.items() if experiment == group]
     ways = WAYS_BY_EXPERIMENT[group]
-    axes = unseen_axes(len(names), 1 + len(ways), (4.9, 2.3))
+    axes = unseen_axes(len(names), 1 + len(ways), (14.8 / (1 + len(ways)), 2.3))
     for row, name in zip(axes, names, strict=True):
         paper = printed(name)
         sources = [("printed", list(paper.columns), list(paper.average_ranks or ()), len(paper.rows))]
