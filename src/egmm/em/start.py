@@ -3,7 +3,7 @@
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import NamedTuple, Self
 
@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from egmm._checks import FloatArray, IntArray
 from egmm.em.covariance import is_diagonal
 from egmm.em.estep import cluster_scatters
-from egmm.em.estep_numba import read_only
+from egmm.em.estep_numba import announced, read_only
 from egmm.em.mstep import start_from_groups
 from egmm.em.natural import scatters_about
 from egmm.em.parameters import Parameters
@@ -141,7 +141,8 @@ def component_labels(sample: Sample, n_clusters: int, seed: int, engine: str = "
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
     many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
-    and those that leave a cluster without rows not at all.
+    and those that leave a cluster without rows not at all. The engine "numba" has a k-means of its own: with few rows
+    the calls of scikit-learn's take longer than the work.
     """
     asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed, engine)
     with _labelling:  # Of several threads that ask for the same, one does the work.
@@ -184,14 +185,25 @@ def _best_labels(sample: Sample, n_clusters: int, random: np.random.RandomState,
 
 
 def _compiled_labels(sample: Sample, n_clusters: int, n_runs: int, random: np.random.RandomState) -> IntArray:
-    from egmm.em.compiled.kmeans import kmeans  # noqa: PLC0415  Numba is loaded only when it is used.
-
     (n_rows, dim), n_trials = sample.rows.shape, 2 + int(np.log(n_clusters))
     draws = random.random_sample((n_runs, n_clusters, n_trials))
     labels, best = np.empty((2, n_rows), dtype=np.int64)
     room = labels, np.empty((n_clusters, dim)), np.empty((n_clusters, dim + 1)), np.empty((3, n_rows))
-    kmeans(read_only(sample.rows), read_only(sample.weights), draws, *room, best)
+    _compiled_kmeans()(read_only(sample.rows), read_only(sample.weights), draws, *room, best)
     return best
+
+
+@cache
+def _compiled_kmeans() -> Callable[..., None]:
+    """Compile k-means or read it from the cache; say so where it takes long."""
+    from egmm.em.compiled.kmeans import kmeans  # noqa: PLC0415  Numba is loaded only when it is used.
+
+    compiled: Callable[..., None] = kmeans
+    labels = np.zeros((2, 1), dtype=np.int64)
+    room = labels[0], np.empty((1, 1)), np.empty((1, 2)), np.empty((3, 1))
+    with announced():
+        compiled(read_only(np.zeros((1, 1))), read_only(np.ones(1)), np.zeros((1, 1, 2)), *room, labels[1])
+    return compiled
 
 
 def _in_order_of_appearance(labels: IntArray) -> IntArray:

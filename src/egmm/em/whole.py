@@ -4,6 +4,7 @@ The classical mixture is fitted from every labelling and the focal sets from the
 the ordinary is left to `fit`, so that warnings and errors have one source.
 """
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -33,6 +34,9 @@ CONVERGED, STOPPED, FAILED = 0, 1, 3
 
 MOST_STEPS = 150
 """Of an ascent: one that takes longer crawls, and is left to quasi-Newton."""
+
+
+_compiling = threading.Lock()
 
 
 class Limits(NamedTuple):
@@ -183,8 +187,14 @@ def _problem(
     return addresses, model, float(moments.weight), scatter, ridge, float(certainty), (*LIMITS, *limits[:3])
 
 
-@cache
 def _compiled() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
+    """The first thread to ask has it compiled, the others wait."""
+    with _compiling:
+        return _compile()
+
+
+@cache
+def _compile() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
     """Return the compiled fit, and the addresses of what it calls: by name all of it would be compiled again."""
     block_pass: Any = kernel("float64")
     from egmm.em.compiled.plain import address_of  # noqa: PLC0415  Numba is loaded only when it is used.

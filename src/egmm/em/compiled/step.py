@@ -17,7 +17,9 @@ call : arguments of `compiled.block.block_pass`
     Density and weights of the sets are filled here.
 focal : (means, covariances, precisions)
     Of the focal sets (M, D) and (M, D, D), and of the clusters (C, D, D); diagonals are (M, 1, D) and (C, 1, D).
-spare : (scales, root, factor, log_roots, pulls, mean_precision, joint, counts, sums, scatters)
+in_logs : the same arguments without the plan of roots
+    Where clusters are so far apart that products of roots could overflow.
+spare : (scales, root, factor, log_roots, pulls, mean_precision, joint, counts, sums, scatters, ...)
     (D,), (D, D), (D, D), (C,), (D,), (D, D), (C + D, C + D), (C,), (C, D) and (C, D, D).
 """
 
@@ -115,7 +117,6 @@ def evaluate(problem, call, in_logs, params, focal, spare, rows, traces, values,
     counts[:] = 0.0
     sums[:] = 0.0
     scatters[:] = 0.0
-    # Clusters far apart: products of roots could overflow.
     value = call_by_address(addresses[0], call if largest <= limits[4] else in_logs)
     raised = certainty * weight * np.log(single) if single > 0 else 0.0
     if is_shared:

@@ -4,9 +4,10 @@ A step of EM maps statistics to statistics: parameters from them, and a pass ove
 statistics Anderson's method extrapolates the steps. It needs neither coordinates of a covariance model nor a gradient,
 and wherever it leads, the parameters made of the statistics belong to the model.
 
-What arrays hold is told in `step`. A stage is a family of focal sets: (call, params, last, focal, vectors,
-changes, moves), where `last` are the parameters before a step, `vectors` (6, size) those named below, and `changes` and
-`moves` (memory, size) what Anderson's method has seen.
+What arrays hold is told in `step`. A stage is a family of focal sets: (call, params, last, focal, vectors, changes,
+moves, in_logs), where `last` are the parameters before a step, `vectors` (6, size) those named below, and `changes` and
+`moves` (memory, size) what Anderson's method has seen. `spare` ends with room for (gram, its root, right, floor,
+average): twice (memory, memory), (memory,), (D, D) and (1, D, D).
 """
 
 import numba
@@ -93,12 +94,12 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
                 _automatic_ridge(problem, best[2])
             _copy(best[2], first_covariances)
             _copy(best[4][n_clusters:], params[4][n_focal:])
+            share = meta_weight if n_focal > n_clusters else 0.0
             for j in range(n_focal):
-                is_single = starts[j + 1] - starts[j] == 1
-                own = (1 - meta_weight) * best[0][members[starts[j]]]
-                params[0][j] = own if is_single else meta_weight / (n_focal - n_clusters)
-                if n_focal == n_clusters:
-                    params[0][j] = best[0][members[starts[j]]]
+                if starts[j + 1] - starts[j] == 1:
+                    params[0][j] = (1 - share) * best[0][members[starts[j]]]
+                else:
+                    params[0][j] = share / (n_focal - n_clusters)
         elif n_focal == n_clusters or _enter(problem, every, spare, numbers, entering, growth) == 0:
             break
         status, n_steps = _ascend(
