@@ -239,12 +239,13 @@ def test_clusters_far_apart_are_fitted_in_logarithms(rng) -> None:
 
 def test_fits_that_collapse_are_given_up_in_a_search() -> None:
     found = select_model(
-        load_wine().data, [7], ["EVE", "VEV", "EVV", "VVV"], random_state=0, engine="numba", certainty=1
+        load_wine().data, [2, 8], ["EVE", "VEV", "EVV", "VVV"], random_state=0, engine="numba", certainty=1
     )
     assert any(candidate.is_given_up for candidate in found.candidates)
     for candidate in found.candidates:
-        assert candidate.is_degenerate or candidate.model.converged_
-        assert candidate.model.score(load_wine().data) * 178 == pytest.approx(candidate.model.log_likelihood_)
+        if candidate.is_sound:
+            assert candidate.model.converged_
+            assert candidate.model.score(load_wine().data) * 178 == pytest.approx(candidate.model.log_likelihood_)
 
 
 def test_an_empty_group_is_left_to_single_steps(blobs) -> None:
