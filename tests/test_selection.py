@@ -252,7 +252,7 @@ def test_where_agreement_chooses_the_covariance_ebic_chooses_the_number_of_clust
         "VVV has the best EBIC, but its partition agrees less with those of all models (0.50) than the chosen one "
         "(0.70)"
     )
-    assert "* chosen: 2 clusters, VVI" in repr(selection)
+    assert "* chosen: 2 clusters, VVI, by agreement" in repr(selection)
     close = agreeing(VVV=0.69, EEE=0.6, VVI=0.7, EII=0.9, by_agreement=True)
     assert (close.covariance, close.alternative) == ("VVI", None)
 

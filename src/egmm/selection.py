@@ -36,8 +36,11 @@ from egmm.rows import ReadError, is_remote
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, available_cores, one_blas_thread
 
-CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False, "agreement": True}
+CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
+
+AGREEMENT = "agreement"
+"""Chooses among the covariance models of the number of clusters that EBIC has chosen."""
 
 CERTAINTY = 1.0
 """Prior weight on single clusters where covariance models are compared; decided on simulated and real data."""
@@ -231,7 +234,8 @@ class Selection:
             # Marks stand in a column of their own, so that the numbers stay below each other.
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
-        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}")
+        how = ", by agreement" if self.by_agreement else ""
+        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
@@ -305,7 +309,8 @@ def select_model(
     random_state : int, RandomState instance or None, default=None
         Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
-        Processes, or for a scan threads; None means all cores this process may use. Results do not depend on it.
+        Threads or processes, whichever suits the fits; None means all cores this process may use. Results do not depend
+        on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -329,8 +334,8 @@ def select_model(
     >>> select_model(X, range(1, 4), random_state=0).n_clusters
     2
     """
-    check_choice("criterion", criterion, CRITERIA)
-    by_agreement, criterion = criterion == "agreement", "ebic" if criterion == "agreement" else criterion
+    check_choice("criterion", criterion, [*CRITERIA, AGREEMENT])
+    by_agreement, criterion = criterion == AGREEMENT, "ebic" if criterion == AGREEMENT else criterion
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]

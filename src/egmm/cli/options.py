@@ -9,7 +9,7 @@ import typer
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
 from egmm.em.covariance import MODELS
 
-CRITERIA = ("ebic", "bic", "icl", "aic")
+CRITERIA = ("ebic", "bic", "icl", "aic", "agreement")
 AUTO_CLUSTERS = range(2, 9)
 AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
