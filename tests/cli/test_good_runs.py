@@ -205,7 +205,9 @@ def test_select_by_agreement(call: Any, rows: Path) -> None:
     options = ["--clusters", "2", "--covariance", "EII,EEE,VVI", "--label", "side", "--criterion", "agreement"]
     result = call("select", rows, *options)
     assert result.returncode == 0, tell(result)
-    assert re.search(r"3 candidates by EBIC \(higher is better\); the first by agreement", " ".join(result.stdout.split()))
+    assert re.search(
+        r"3 candidates by EBIC \(higher is better\); the first by agreement", " ".join(result.stdout.split())
+    )
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
