@@ -252,22 +252,27 @@ def test_where_agreement_chooses_the_covariance_ebic_chooses_the_number_of_clust
         "VVV has the best EBIC, but its partition agrees less with those of all models (0.50) than the chosen one "
         "(0.70)"
     )
-    assert "* chosen: 2 clusters, VVI, by agreement" in repr(selection)
+    assert "* chosen: 2 clusters, VVI, by agreement with the others" in repr(selection)
     close = agreeing(VVV=0.69, EEE=0.6, VVI=0.7, EII=0.9, by_agreement=True)
     assert (close.covariance, close.alternative) == ("VVI", None)
 
 
-def test_agreement_of_a_search(blobs) -> None:
+def test_agreement_of_a_search(rng) -> None:
+    X = np.concatenate([rng.normal(m, 1, size=(50, 3)) * (1, 2, 0.5) for m in (0, 1.5, 3)])
     models = ("EII", "EEE", "VVI", "VVV")
-    selection = select_model(blobs, range(2, 5), models, "agreement", random_state=0)
-    by_ebic = select_model(blobs, range(2, 5), models, random_state=0)
+    selection = select_model(X, range(2, 5), models, random_state=0)
+    by_ebic = select_model(X, range(2, 5), models, random_state=0, covariance_by="criterion")
     assert selection.n_clusters == by_ebic.n_clusters
     rivals = [c for c in selection.candidates if c.n_clusters == selection.n_clusters and c.is_sound]
     chosen = next(c for c in rivals if c.model is selection.best)
     assert chosen.agreement == pytest.approx(max(c.agreement for c in rivals))
-    assert selection.criterion == "ebic"
-    # One model has none to agree with.
-    assert select_model(blobs, [2, 3], criterion="agreement", random_state=0).n_clusters in (2, 3)
+    assert by_ebic.best.ebic_ == max(c.value("ebic") for c in by_ebic.candidates if c.is_sound)
+    assert by_ebic.is_top
+    # One model has none to agree with, and of two each agrees with the other: the better one is chosen.
+    for few in (("EEE",), ("EEE", "VVV")):
+        assert select_model(X, [2, 3], few, random_state=0).is_top
+    with pytest.raises(ValueError, match="covariance_by must be one of 'agreement', 'criterion'; got 'vote'"):
+        select_model(X, covariance_by="vote")
 
 
 def test_an_alternative_is_named_where_the_chosen_partition_is_at_odds_with_the_others() -> None:
@@ -440,9 +445,7 @@ def test_progress_is_written_when_asked_for(blobs, capsys) -> None:
 
 
 def test_wrong_arguments(blobs) -> None:
-    with pytest.raises(
-        ValueError, match="criterion must be one of 'ebic', 'bic', 'icl', 'aic', 'agreement'; got 'mdl'"
-    ):
+    with pytest.raises(ValueError, match="criterion must be one of 'ebic', 'bic', 'icl', 'aic'; got 'mdl'"):
         select_model(blobs, criterion="mdl")
     with pytest.raises(ValueError, match="at least one choice, got an empty list"):
         select_model(blobs, [])

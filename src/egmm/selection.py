@@ -39,8 +39,8 @@ from egmm.rows.threads import Threads, available_cores, one_blas_thread
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
 
-AGREEMENT = "agreement"
-"""Chooses among the covariance models of the number of clusters that EBIC has chosen."""
+COVARIANCE_BY = ("agreement", "criterion")
+"""What chooses among the covariance models of the number of clusters that the criterion has chosen."""
 
 CERTAINTY = 1.0
 """Prior weight on single clusters where covariance models are compared; decided on simulated and real data."""
@@ -149,10 +149,8 @@ class Selection:
     best : estimator
         The fitted model chosen.
     alternative : Candidate or None
-        Where the chosen partition is at odds with those of the other covariance models, the candidate with as many
-        clusters whose partition agrees with them best. On real data it is often nearer to known classes. Where no
-        more than two models are compared there is none. Where agreement chose, the criterion's own choice, if that
-        is at odds with the others.
+        Where the model of the best criterion and the one whose partition agrees best with those of the other covariance
+        models are at odds, the one of the two that is not chosen.
     """
 
     def __init__(
@@ -162,10 +160,12 @@ class Selection:
         self.criterion = criterion
         self.higher_is_better = higher_is_better
         self.by_agreement = by_agreement
-        best = _choose(self.candidates, criterion, higher_is_better)
-        agreeing = _most_agreeing(self.candidates, best, criterion, higher_is_better)
-        self._chosen, other = (agreeing, best) if by_agreement else (best, agreeing)
-        self.alternative = other if agreeing.agreement > best.agreement + AT_ODDS else None
+        top = _choose(self.candidates, criterion, higher_is_better)
+        agreeing = _most_agreeing(self.candidates, top, criterion, higher_is_better)
+        self._chosen, other = (agreeing, top) if by_agreement else (top, agreeing)
+        self.alternative = other if agreeing.agreement > top.agreement + AT_ODDS else None
+        self.is_top = self._chosen is top
+        """Whether the chosen model is that of the best criterion."""
 
     @property
     def best(self) -> Any:
@@ -234,7 +234,7 @@ class Selection:
             # Marks stand in a column of their own, so that the numbers stay below each other.
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
-        how = ", by agreement" if self.by_agreement else ""
+        how = "" if self.is_top else ", by agreement with the others"
         lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
@@ -279,6 +279,7 @@ def select_model(
     covariance: str | Iterable[str] = ("EEE",),
     criterion: str = "ebic",
     *,
+    covariance_by: str = "agreement",
     estimator: Any = None,
     sample_weight: Any = None,
     random_state: int | np.random.RandomState | None = None,
@@ -297,10 +298,12 @@ def select_model(
         Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
-    criterion : {'ebic', 'bic', 'icl', 'aic', 'agreement'}, default='ebic'
-        What to choose by. EBIC is maximised, the next three, in scikit-learn's sign, minimised. With 'agreement' EBIC
-        chooses the number of clusters, and of its covariance models the one whose partition agrees best with those of
-        the others is taken: where clusters are not Gaussian that is nearer to them.
+    criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
+        What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+    covariance_by : {'agreement', 'criterion'}, default='agreement'
+        What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
+        one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
+        on real data is nearer to the classes; with 'criterion' the best one.
     estimator : FCM, ECM, BPEC or BootGMM, default=None
         A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
         the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
@@ -323,7 +326,7 @@ def select_model(
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
         the first. A fit that is seen to degenerate is given up, unless no fit is sound.
-        ``.alternative`` is a model to look at where the chosen partition is at odds with those of other models.
+        ``.alternative`` is the model of the best criterion where its partition is at odds with the chosen one.
 
     Examples
     --------
@@ -334,8 +337,8 @@ def select_model(
     >>> select_model(X, range(1, 4), random_state=0).n_clusters
     2
     """
-    check_choice("criterion", criterion, [*CRITERIA, AGREEMENT])
-    by_agreement, criterion = criterion == AGREEMENT, "ebic" if criterion == AGREEMENT else criterion
+    check_choice("criterion", criterion, CRITERIA)
+    check_choice("covariance_by", covariance_by, COVARIANCE_BY)
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
@@ -380,7 +383,7 @@ def select_model(
     candidates = [done[at] for at in range(len(grid))]
     if seen is not None and len(models) > 1:
         candidates = _compared(candidates, seen.sample.part(COMPARED_ROWS), criterion)
-    return Selection(candidates, criterion, higher_is_better, by_agreement=by_agreement)
+    return Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -524,15 +527,17 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
 
 
 def _most_agreeing(
-    candidates: Sequence[Candidate], best: Candidate, criterion: str, higher_is_better: bool
+    candidates: Sequence[Candidate], top: Candidate, criterion: str, higher_is_better: bool
 ) -> Candidate:
-    """The candidate of as many clusters as the best whose partition agrees best with those of all."""
-    compared = [c for c in candidates if c.n_clusters == best.n_clusters and not np.isnan(c.agreement)]
-    if not any(candidate is best for candidate in compared):  # Degenerate, or the only one.
-        return best
-    # Of equal partitions, which rounding alone tells apart, that of the better criterion.
-    compared.sort(key=lambda c: c.value(criterion), reverse=higher_is_better)
-    return compared[first_best([c.agreement for c in compared], [True] * len(compared))]
+    """The candidate of as many clusters as the one of the best criterion whose partition agrees best with those of all.
+
+    Of equal partitions, which rounding alone tells apart, that of the better criterion.
+    """
+    rivals = [c for c in candidates if c.n_clusters == top.n_clusters and c is not top and not np.isnan(c.agreement)]
+    if np.isnan(top.agreement):  # Degenerate, or the only one.
+        return top
+    rivals = [top, *sorted(rivals, key=lambda c: c.value(criterion), reverse=higher_is_better)]
+    return rivals[first_best([c.agreement for c in rivals], [True] * len(rivals))]
 
 
 def _short(value: float) -> str:

@@ -201,16 +201,6 @@ def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_p
     }
 
 
-def test_select_by_agreement(call: Any, rows: Path) -> None:
-    options = ["--clusters", "2", "--covariance", "EII,EEE,VVI", "--label", "side", "--criterion", "agreement"]
-    result = call("select", rows, *options)
-    assert result.returncode == 0, tell(result)
-    assert re.search(
-        r"3 candidates by EBIC \(higher is better\); the first by agreement", " ".join(result.stdout.split())
-    )
-    assert max(map(len, result.stdout.splitlines())) <= 80
-
-
 def test_select_marks_the_chosen_one_of_equals(call: Any, tmp_path: Path) -> None:
     # Of one cluster these are one model; which has the highest criterion is rounding.
     rows = tmp_path / "normal.csv"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from egmm.reproduce import ITEMS, Plan, Reproduction, printed, reproduce
-from egmm.reproduce.algorithms import AGREEING, ALGORITHMS, DEFAULTS, PAPER_MODE
+from egmm.reproduce.algorithms import ALGORITHMS, BY_EBIC, DEFAULTS, PAPER_MODE
 from egmm.reproduce.cells import Store
 from egmm.reproduce.experiments import Cell
 from egmm.reproduce.tables import EVIDENTIAL, TABLES, cells_of
@@ -51,7 +51,7 @@ def test_full_plan_has_ten_runs_and_bootgmm_on_magic() -> None:
 def test_score_tables_have_the_printed_columns_and_egmm_in_its_ways(made: Reproduction, name: str) -> None:
     sheet = made.sheets[name]
     peers = [column for column in PEERS if column in printed(name).columns]
-    ways = [PAPER_MODE, DEFAULTS] if name.endswith("unknown") else [PAPER_MODE, DEFAULTS, AGREEING]
+    ways = [PAPER_MODE, DEFAULTS] if name.endswith("unknown") else [PAPER_MODE, DEFAULTS, BY_EBIC]
     assert sheet.head == ["", *peers, *ways]
     averages = [f"Average rank, {way.removeprefix('EGMM, ')}" for way in ways]
     assert [line[0].ours for line in sheet.lines] == ["Iris", "Wine", *averages]

@@ -90,7 +90,7 @@ def show_selection(selection: Selection) -> None:
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
     better = "higher" if selection.higher_is_better else "lower"
     heading = f"{len(table)} candidates by {selection.criterion.upper()} ({better} is better)"
-    heading += "; the first by agreement" if selection.by_agreement else ""
+    heading += "" if selection.is_top else "; the first by agreement with the others"
     show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
     if len(table) > len(lines):
         say(f"and {len(table) - len(lines)} more")

@@ -9,7 +9,7 @@ import typer
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
 from egmm.em.covariance import MODELS
 
-CRITERIA = ("ebic", "bic", "icl", "aic", "agreement")
+CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
 AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
@@ -33,13 +33,7 @@ Header = Annotated[
     ),
 ]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.")]
-Criterion = Annotated[
-    str,
-    typer.Option(
-        "--criterion",
-        help="ebic, bic, icl, aic, or agreement: number of clusters by EBIC, covariance by what most models agree on.",
-    ),
-]
+Criterion = Annotated[str, typer.Option("--criterion", help="ebic, bic, icl or aic.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the starts.", min=0, max=2**32 - 1)]
 Starts = Annotated[int, typer.Option("--starts", help="Number of starts; the best likelihood is kept.", min=1)]
 Certainty = Annotated[

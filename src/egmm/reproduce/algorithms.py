@@ -16,7 +16,7 @@ from egmm.selection import select_model
 
 PAPER_MODE = "EGMM, paper mode"
 DEFAULTS = "EGMM, our defaults"
-AGREEING = "EGMM, by agreement"
+BY_EBIC = "EGMM, by EBIC alone"
 ONE_MODEL = "EGMM, one covariance"
 
 MOST_ITERATIONS = 5000
@@ -146,12 +146,13 @@ def standardised(X: FloatArray) -> FloatArray:
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-def _chosen(criterion: str) -> Fit:
+def _chosen(covariance_by: str) -> Fit:
     """Fit the fourteen covariance models to standardised rows, and choose."""
 
     def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
         rows = standardised(X)
-        return Fitted(select_model(rows, counts, "all", criterion, random_state=seed, n_jobs=1).best, rows)
+        found = select_model(rows, counts, "all", covariance_by=covariance_by, random_state=seed, n_jobs=1)
+        return Fitted(found.best, rows)
 
     return fit
 
@@ -189,15 +190,15 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     DEFAULTS: Algorithm(
         "EGMM",
-        _chosen("ebic"),
-        "`select_model` over the fourteen covariance models, on standardised data; C and covariance by EBIC",
+        _chosen("agreement"),
+        "`select_model` over the fourteen covariance models, on standardised data: C by EBIC, and of its covariances "
+        "the one whose partition agrees best with those of all, the better ones by EBIC counting more",
         is_evidential=True,
     ),
-    AGREEING: Algorithm(
+    BY_EBIC: Algorithm(
         "EGMM",
-        _chosen("agreement"),
-        'the same with `criterion="agreement"`: of the fourteen the covariance model whose partition agrees best with '
-        "those of the others",
+        _chosen("criterion"),
+        "the same with the covariance of the best EBIC",
         is_evidential=True,
         chooses=False,
     ),

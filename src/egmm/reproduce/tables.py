@@ -27,7 +27,7 @@ from egmm.reproduce.sheets import Number, Sheet, Text, seconds, summarise, with_
 EVIDENTIAL = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.is_evidential)
 
 TIMED = (*peers_of("cpu"), PAPER_MODE, ONE_MODEL, DEFAULTS)
-"""Columns of the CPU times; to choose by agreement takes as long as by EBIC."""
+"""Columns of the CPU times; how the covariance is chosen makes no difference."""
 
 IMPRECISION = {
     "ambiguous": "ambiguous",
