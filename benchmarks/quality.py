@@ -172,8 +172,9 @@ class Scores(NamedTuple):
 
 
 def scores_of(data: Data, **parameters: object) -> Scores:
-    """Scores of the model that `select_model` chooses among the fourteen."""
-    found = select_model(data.X, [data.n_clusters], covariance="all", random_state=0, n_jobs=1, tol=1e-5, **parameters)
+    """Scores of the model that EBIC chooses among the fourteen."""
+    options = {"covariance": "all", "covariance_by": "criterion", "random_state": 0, "n_jobs": 1, "tol": 1e-5}
+    found = select_model(data.X, [data.n_clusters], **options, **parameters)
     sets = set_scores(data.y, found.best.partition(data.X))
     return Scores(adjusted_rand_score(data.y, found.best.labels_), sets.u65, sets.u80, sets.ambiguous)
 
