@@ -218,6 +218,16 @@ def test_words_name_a_partition_that_agrees_better_with_the_others() -> None:
     assert f"{selection.advice}." in describe(selection.best, MODEL.partition(X), selection=selection)
 
 
+def test_words_say_where_agreement_has_chosen() -> None:
+    found = select_model(X, [2], ("EEE", "EII"), random_state=0)
+    apart = [replace(c, agreement=0.4 if c.covariance == found.covariance else 0.6) for c in found.candidates]
+    selection = Selection(apart, "ebic", higher_is_better=True, by_agreement=True)
+    words = describe(selection.best, MODEL.partition(X), selection=selection)
+    said = f"EBIC chose 2 clusters among 2 candidates; of their covariances {selection.covariance} gives the partition"
+    assert any(word.startswith(said) for word in words)
+    assert f"{selection.advice}." in words
+
+
 def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
     # Four clusters of these eleven rows are degenerate; with EEE their criterion is the higher one.
     settings = {"focal_sets": "full", "reg_covar": 0.01, "random_state": 0, "certainty": 0.0}

@@ -110,6 +110,12 @@ def _undecided(number: int, total: int) -> str:
 def _choice(selection: Any) -> str:
     name = selection.criterion.upper()
     fitted = [c for c in selection.candidates if c.model is not None]
+    if not selection.is_top:
+        return (
+            f"{name} chose {_count(selection.n_clusters, 'cluster')} among "
+            f"{_count(len(selection.candidates), 'candidate')}; of their covariances {selection.covariance} gives the "
+            "partition that agrees best with those of all."
+        )
     sentence = (
         f"{name} chose {_count(selection.n_clusters, 'cluster')} with covariance {selection.covariance} "
         f"among {_count(len(selection.candidates), 'candidate')}"
