@@ -427,12 +427,12 @@ def _fit_all(jobs: list[tuple[Any, ...]], n_workers: int, in_threads: bool) -> I
     if not in_threads:
         yield from in_order(_fit_quietly, jobs, n_workers)
         return
-    with quiet(), one_blas_thread(), Threads(n_workers) as threads:
+    with _unwarned(), one_blas_thread(), Threads(n_workers) as threads:
         yield from threads.map(partial(_fit, n_jobs=1), jobs)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _unwarned() -> Iterator[None]:
     """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -440,7 +440,7 @@ def quiet() -> Iterator[None]:
 
 
 def _fit_quietly(*job: Any, **options: Any) -> Candidate:
-    with quiet():
+    with _unwarned():
         return _fit(*job, **options)
 
 
@@ -469,9 +469,9 @@ def _fit(
     gives_up: bool,
     n_jobs: int | None = None,
 ) -> Candidate:
-    began = time.perf_counter()
+    began, asked = time.perf_counter(), getattr(model, "n_jobs", None)
     if n_jobs is not None and hasattr(model, "n_jobs"):
-        model.n_jobs = n_jobs
+        model.n_jobs = n_jobs  # Beside other fits; what comes later may have all cores again.
     try:
         if seen is not None:
             _check_enough_rows(model, *seen.shape)
@@ -485,6 +485,8 @@ def _fit(
         raise  # It would meet every candidate.
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
+    if hasattr(model, "n_jobs"):
+        model.n_jobs = asked
     return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 

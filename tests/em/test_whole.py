@@ -312,6 +312,7 @@ def test_a_search_does_not_depend_on_its_threads(blobs) -> None:
     options = {"covariance": ("EEE", "VVI", "VVV"), "random_state": 0, "engine": "numba"}
     one, two = (select_model(X, range(2, 5), n_jobs=n_jobs, **options) for n_jobs in (1, 2))
     assert [c.criteria for c in one.candidates] == [c.criteria for c in two.candidates]
+    assert {c.model.n_jobs for c in two.candidates} == {None}
     for mine, other in zip(one.candidates, two.candidates, strict=True):
         np.testing.assert_array_equal(mine.model.means_, other.model.means_)
 
