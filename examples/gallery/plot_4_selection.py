@@ -2,7 +2,7 @@
 How many clusters, of which shape
 =================================
 
-Candidates are compared by EBIC: higher is better.
+EBIC, of which higher is better, chooses the number of clusters, and what most models agree on the covariance.
 """
 
 import matplotlib.pyplot as plt

@@ -51,6 +51,9 @@ NEXT_WEIGHT = 0.85
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
 
+WITH_SINGLETONS = ("pairs", "full", "singletons", "simple")
+"""Families of focal sets whose fits are compiled as a whole."""
+
 MANY_FITS = 60
 """Fits of few rows that are worth compiling for, whether or not the code is in the cache: results must not depend on
 that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation half a minute, once."""
@@ -145,7 +148,10 @@ class Selection:
     higher_is_better : bool
         Its direction.
     by_agreement : bool
-        Whether it chose the number of clusters alone, and agreement with the other models the covariance.
+        Whether it chose the number of clusters alone, and agreement with the other models the covariance; of one model,
+        and of peers, there is nothing to choose.
+    is_top : bool
+        Whether the model chosen is that of the best criterion.
     best : estimator
         The fitted model chosen.
     alternative : Candidate or None
@@ -165,7 +171,6 @@ class Selection:
         self._chosen, other = (agreeing, top) if by_agreement else (top, agreeing)
         self.alternative = other if agreeing.agreement > top.agreement + AT_ODDS else None
         self.is_top = self._chosen is top
-        """Whether the chosen model is that of the best criterion."""
 
     @property
     def best(self) -> Any:
@@ -287,7 +292,10 @@ def select_model(
     verbose: int = 0,
     **parameters: Any,
 ) -> Selection:
-    """Fit every combination of number of clusters and covariance model, and choose by a criterion.
+    """Fit every combination of number of clusters and covariance model, and choose.
+
+    A criterion chooses the number of clusters, and what most of its covariance models agree on the covariance. A search
+    of sixty fits or more to few rows is compiled, which takes half a minute the first time.
 
     Parameters
     ----------
@@ -299,7 +307,7 @@ def select_model(
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
-        What to choose by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+        What to choose the number of clusters by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
     covariance_by : {'agreement', 'criterion'}, default='agreement'
         What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
         one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
@@ -326,7 +334,8 @@ def select_model(
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
         the first. A fit that is seen to degenerate is given up, unless no fit is sound.
-        ``.alternative`` is the model of the best criterion where its partition is at odds with the chosen one.
+        ``.alternative`` is a model to look at: where the one of the best criterion and the one that agrees best with
+        the others are at odds, the one of the two that is not chosen.
 
     Examples
     --------
@@ -403,7 +412,9 @@ def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
         return str(base.engine)
     n_rows, n_features = np.shape(X)
     shares = FocalSets.pairs(most_clusters).shares
-    if base.engine == "auto" and n_fits >= MANY_FITS and can_fit_whole(n_rows, shares, n_features):
+    is_whole = base.init == "mixture" if isinstance(base.init, str) else False
+    is_whole = is_whole and base.accelerate and base.prior is None and base.focal_sets in WITH_SINGLETONS
+    if base.engine == "auto" and is_whole and n_fits >= MANY_FITS and can_fit_whole(n_rows, n_features, shares):
         return "numba"
     # Half the passes: the candidates are on average half as large as the largest.
     return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)

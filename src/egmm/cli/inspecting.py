@@ -52,6 +52,7 @@ def select(
     chosen = {
         "n_clusters": selection.n_clusters,
         "covariance": selection.covariance,
+        "has_best_criterion": selection.is_top,
         "alternative": None if other is None else other.covariance,
     }
     if as_machine:

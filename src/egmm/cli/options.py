@@ -33,7 +33,7 @@ Header = Annotated[
     ),
 ]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.")]
-Criterion = Annotated[str, typer.Option("--criterion", help="ebic, bic, icl or aic.")]
+Criterion = Annotated[str, typer.Option("--criterion", help="Chooses the number of clusters: ebic, bic, icl or aic.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the starts.", min=0, max=2**32 - 1)]
 Starts = Annotated[int, typer.Option("--starts", help="Number of starts; the best likelihood is kept.", min=1)]
 Certainty = Annotated[

@@ -45,7 +45,7 @@ from egmm.em.start import (
 )
 from egmm.em.statistics import Moments
 from egmm.em.statistics import moments as row_moments
-from egmm.em.whole import Limits, Wanted, can_fit_whole, fit_whole
+from egmm.em.whole import Limits, Wanted, Whole, can_fit_whole, fit_whole
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
@@ -224,17 +224,16 @@ class _Fitting:
 
     def _ascend(self, number: int, start: Start | Fit, report: Callable[[Ascent], None]) -> Fit:
         """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
-        if isinstance(start, Classical) and self.resumed is None and self.rows.shape[0] <= SAMPLE_ROWS:
-            whole = self._fit_whole(self.rows, self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL)
-            if whole is not None:
-                return whole
-        ridge, first, interrupted = self._first(start)
+        found = self._whole(start)
+        ridge, first, interrupted = self._first(start) if found is None else (found.ridge, found.first, False)
         ascent: Ascent | None = None
         try:
-            ascent = self._begin(number, start, ridge, first)
+            ascent = self._begin(number, start, ridge, first) if found is None else found.ascent(self._problem(ridge))
             watched = self.options.verbose or self.checkpoint is not None
             after_step = partial(self._after_step, number, report) if watched else None
-            self._run_ascent(ascent, first, 0 if interrupted else self.options.max_iter, after_step)
+            # What has been given up in compiled code, and is degenerate, has ended.
+            is_over = interrupted or (found is not None and found.is_given_up and is_degenerate(ascent, first))
+            self._run_ascent(ascent, first, 0 if is_over else self.options.max_iter, after_step)
         except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(_why_not_definite(ascent, error)) from None
         except KeyboardInterrupt:
@@ -242,6 +241,12 @@ class _Fitting:
                 raise
             interrupted = True
         return Fit(ascent, is_degenerate(ascent, first), interrupted)
+
+    def _whole(self, start: Start | Fit) -> Whole | None:
+        """The fit in compiled code, where it begins with a classical mixture of rows that the sample has all of."""
+        if not isinstance(start, Classical) or self.resumed is not None or self.rows.shape[0] > SAMPLE_ROWS:
+            return None
+        return self._fit_whole(self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL, self.options)
 
     def _run_ascent(
         self, ascent: Ascent, first: Parameters, n_steps: int, after_step: Callable[[Ascent], None] | None
@@ -298,8 +303,11 @@ class _Fitting:
         options = replace(options, tol=max(options.tol, tol), verbose=False, gives_up=True)
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            whole = self._fit_whole(rows, total, sample, label, shares, tol, options)
-        return whole or self._fit_sample(sample, shares, replace(options, init=label(sample)))
+            found = self._fit_whole(total, sample, label, shares, tol, options)
+            if found is not None:
+                ascent = found.ascent(Problem(rows, total, shares, options.covariance, found.ridge, self.engine))
+                return Fit(ascent, is_degenerate(ascent, found.first), interrupted=False)
+        return self._fit_sample(sample, shares, replace(options, init=label(sample)))
 
     def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
         """Fit rows of the sample as if they were all."""
@@ -309,38 +317,28 @@ class _Fitting:
 
     def _fit_whole(
         self,
-        rows: RowSource,
         moments: Moments,
         sample: Sample,
         label: Callable[[Sample], list[IntArray]],
         shares: FloatArray,
         start_tol: float,
-        options: Options | None = None,
-    ) -> Fit | None:
-        """Fit rows, which the sample holds all of, in compiled code; None where that is not for it to do."""
-        options = options or self.options
+        options: Options,
+    ) -> Whole | None:
+        """Fit rows, which the sample has all of, in compiled code; None where that is not for it to do."""
         is_ordinary = options.prior is None and options.accelerate and self.engine == "numba"
-        if not (is_ordinary and can_fit_whole(len(sample.rows), shares, rows.shape[1])):
+        if not (is_ordinary and can_fit_whole(len(sample.rows), sample.rows.shape[1], shares)):
             return None
-        start_tol = max(options.tol, start_tol)
         wanted = Wanted(
             label(sample),
             options.covariance,
             options.reg_covar,
             options.certainty,
-            start_tol,
+            max(options.tol, start_tol),
             options.tol,
             options.max_iter,
             options.gives_up,
         )
-        found = fit_whole(sample, moments, shares, wanted, WHOLE)
-        if found is None:
-            return None
-        problem = Problem(rows, moments, shares, options.covariance, found.ridge, self.engine, None, options.certainty)
-        ascent = found.ascent(problem)
-        if found.is_under_way:
-            self._run_ascent(ascent, found.first, options.max_iter, None)
-        return Fit(ascent, is_degenerate(ascent, found.first), interrupted=False)
+        return fit_whole(sample, moments, shares, wanted, WHOLE)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options

@@ -29,7 +29,7 @@ MEMORY = 8
 LETTERS = {"I": 0, "E": 1, "V": 2}
 """Of a covariance model: none, equal, own."""
 
-CONVERGED, STOPPED, FAILED = 0, 1, 3
+CONVERGED, LOST, FAILED = 0, 2, 3
 """How a fit ended, as in `compiled.whole`."""
 
 MOST_STEPS = 150
@@ -64,7 +64,7 @@ class Wanted(NamedTuple):
     gives_up: bool
 
 
-def can_fit_whole(n_rows: int, shares: FloatArray, n_features: int) -> bool:
+def can_fit_whole(n_rows: int, n_features: int, shares: FloatArray) -> bool:
     """Whether there is compiled code for such a fit: one block of rows, few features, every cluster a focal set."""
     single = is_single(shares)
     covered = shares[single].sum(axis=0)
@@ -83,8 +83,8 @@ class Whole(NamedTuple):
     """Of the last pass; the log-likelihood is absolute."""
     history: list[float]
     is_converged: bool
-    is_under_way: bool
-    """Whether there is more to gain: where it neither converged nor was given up."""
+    is_given_up: bool
+    """Whether it was ended as degenerate; else, where it has not converged, there is more to gain."""
     tol: float
 
     def ascent(self, problem: Problem) -> Ascent:
@@ -121,7 +121,7 @@ def fit_whole(sample: Sample, moments: Moments, shares: FloatArray, wanted: Want
     scatters = unfolded(scatters, scatter_kind(wanted.covariance))
     statistics = Statistics(counts[0], sums, scatters, float(history[n_steps]))
     params, made = Parameters(weights, means, covariances), history[: n_steps + 1].tolist()
-    ended = status == CONVERGED, status == STOPPED
+    ended = status == CONVERGED, status == LOST
     return Whole(params, params._replace(covariances=first), ridge, statistics, made, *ended, tols[1])
 
 

@@ -25,7 +25,7 @@ def plot_criterion(
     doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a criterion against the number of clusters, a line per model, the best choice ringed.
+    """Draw a criterion against the number of clusters, a line per model, the chosen one ringed.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def plot_model_grid(
     doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a criterion for every model and number of clusters as a grid of colours, dark is better, best framed.
+    """Draw a criterion for every model and number of clusters as a grid of colours, dark is better, the chosen framed.
 
     Parameters
     ----------

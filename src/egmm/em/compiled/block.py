@@ -6,6 +6,8 @@ Nothing of size (n, M) is ever stored: a tile's scratch lives in the cache, and 
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,14 @@ EXACT: dict[str, Any] = PART | {"fastmath": {"contract"}}
 
 
 def cached(**options: Any) -> Callable[..., Any]:
-    """Compile with the result kept in the user's cache directory, unless NUMBA_CACHE_DIR names another."""
+    """Compile with the result kept in the user's cache directory, unless NUMBA_CACHE_DIR names another.
+
+    What is compiled holds code of several files, of which Numba watches one: each state of them has a directory.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         before = config.CACHE_DIR
-        config.CACHE_DIR = before or str(_user_cache() / "egmm")
+        config.CACHE_DIR = str((Path(before) if before else _user_cache() / "egmm") / _sources())
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # No directory can be written: compile in every process.
@@ -49,6 +54,13 @@ def cached(**options: Any) -> Callable[..., Any]:
             config.CACHE_DIR = before
 
     return decorate
+
+
+@cache
+def _sources() -> str:
+    """Short name of the state of all files of this package."""
+    text = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return sha256(text).hexdigest()[:12]
 
 
 def _user_cache() -> Path:

@@ -129,7 +129,7 @@ def evaluate(problem, call, in_logs, params, focal, spare, rows, traces, values,
         traces[:] = 0.0
     else:
         _gather_own(params, sets, focal, sums_out, ridge, rows, vector)
-        for k in range(traces.shape[0]):
+        for k in range(params[1].shape[0]):
             traces[k] = 0.0
             for d in range(ridge.shape[0]):
                 traces[k] += ridge[d] * focal[2][k, d if scatters.shape[1] > 1 else 0, d]
