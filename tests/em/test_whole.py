@@ -371,3 +371,10 @@ def test_large_searches_are_compiled_and_small_ones_are_not(blobs) -> None:
     large = select_model(X, range(1, 7), covariance="all", random_state=0)
     assert {c.model.engine for c in large.candidates if c.model is not None} == {"numba"}
     assert (large.n_clusters, large.covariance) == (3, large.best.covariance)
+
+
+def test_searches_that_cannot_be_compiled_as_a_whole_do_without(blobs) -> None:
+    X = blobs[0][::4]
+    for other in ({"prior": "default"}, {"init": "kmeans"}, {"accelerate": False, "max_iter": 5}):
+        found = select_model(X, range(1, 21), ("EII", "EEI", "EEE"), random_state=0, n_jobs=1, **other)
+        assert {c.model.engine for c in found.candidates if c.model is not None} == {"numpy"}
