@@ -412,8 +412,8 @@ def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
         return str(base.engine)
     n_rows, n_features = np.shape(X)
     shares = FocalSets.pairs(most_clusters).shares
-    is_whole = isinstance(base.init, str) and base.init == "mixture" and base.accelerate and base.prior is None
-    is_whole = is_whole and base.focal_sets in WITH_SINGLETONS and can_fit_whole(n_rows, n_features, shares)
+    is_plain_search = isinstance(base.init, str) and base.init == "mixture" and base.accelerate and base.prior is None
+    is_whole = is_plain_search and base.focal_sets in WITH_SINGLETONS and can_fit_whole(n_rows, n_features, shares)
     if base.engine == "auto" and is_whole and n_fits >= MANY_FITS:
         return "numba"
     # Half the passes: the candidates are on average half as large as the largest.

@@ -230,6 +230,19 @@ def test_the_best_of_several_labels_is_kept(blobs, rng) -> None:
     assert both.history[-1] >= alone.history[-1] - 1e-6
 
 
+def test_light_sets_that_grow_are_revived(rng, monkeypatch) -> None:
+    # Rows half-way between two clusters are the pair's, however little weight it begins with.
+    X = np.concatenate([rng.normal(m, 0.5, size=(60, 2)) for m in (0, 4, 2)])
+    labels = np.repeat([0, 1], 90)
+    usual, _ = fit_labels(X, labels, "EII")
+    monkeypatch.setattr(whole, "META_WEIGHT", 1e-15)
+    light, _ = fit_labels(X, labels, "EII")
+    monkeypatch.setattr(fit, "WHOLE", fit.WHOLE._replace(growing=(0.0, np.inf, 0.0, 1.0, 1.0)))
+    alone, _ = fit_labels(X, labels, "EII")
+    assert light.history[-1] == pytest.approx(usual.history[-1], abs=1e-3)
+    assert alone.history[-1] < usual.history[-1] - 10
+
+
 def test_clusters_far_apart_are_fitted_in_logarithms(rng) -> None:
     labels = np.repeat([0, 1, 2], 40)
     X = 1e3 * labels[:, None] + rng.normal(size=(120, 2))

@@ -23,7 +23,7 @@ from egmm.em.checkpoint import (
     unpack_random,
 )
 from egmm.em.covariance import SHARED
-from egmm.em.loop import GROWTH, REVIVED, Ascent
+from egmm.em.loop import GROWING, Ascent
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters, TooFewRowsError
 from egmm.em.prior import Prior
 from egmm.em.problem import Problem
@@ -80,9 +80,7 @@ LATE_LOOK = 160
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
 
-WHOLE = Limits(
-    SMALLEST_EIGENVALUE, FLATTEST, MOST_RIDGE, growth=GROWTH, entering=REVIVED, same=SAME, looks=(FIRST_LOOK, LATE_LOOK)
-)
+WHOLE = Limits(SMALLEST_EIGENVALUE, FLATTEST, MOST_RIDGE, GROWING, SAME, looks=(FIRST_LOOK, LATE_LOOK))
 """The same for compiled fits."""
 
 SECONDS_PER_SET = 25e-9
@@ -406,7 +404,7 @@ def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
     ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
     whole, floor = problem.moments.scatter / problem.moments.weight, _floor(problem)
     # One factorisation of all tells the sound ones, which most are.
-    if is_above(ends, SMALLEST_EIGENVALUE * beginnings) and is_above(ends, FLATTEST * (whole + np.diag(floor))):
+    if _is_above(ends, SMALLEST_EIGENVALUE * beginnings) and _is_above(ends, FLATTEST * (whole + np.diag(floor))):
         return False
     return any(
         eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE or _is_flat(end, whole, floor)
@@ -414,7 +412,7 @@ def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
     )
 
 
-def is_above(covariances: FloatArray, others: FloatArray) -> bool:
+def _is_above(covariances: FloatArray, others: FloatArray) -> bool:
     """Whether covariances (m, D, D) are above others along all directions."""
     try:
         np.linalg.cholesky(covariances - others)

@@ -52,6 +52,9 @@ promises some N s^2 / 2."""
 WORTH_GROWING = 0.01
 """Share of the tolerance that this must gain: what grows gains more with every step."""
 
+GROWING = (REVIVED, GROWTH, float(GROWN_STEPS), MOST_GROWN, WORTH_GROWING)
+"""The same for compiled ascents, which revive as `Ascent._stop_or_revive` does."""
+
 
 @dataclass
 class Ascent:

@@ -45,8 +45,7 @@ class Limits(NamedTuple):
     smallest_eigenvalue: float
     flattest: float
     most_ridge: float
-    growth: float
-    entering: float
+    growing: tuple[float, float, float, float, float]
     same: float
     looks: tuple[int, int]
 
@@ -106,9 +105,9 @@ def fit_whole(sample: Sample, moments: Moments, shares: FloatArray, wanted: Want
     fit, addresses = _compiled()
     problem = _problem(addresses, wanted.covariance, moments, ridge, wanted.certainty, limits)
     tols = wanted.start_tol * moments.weight, wanted.tol * moments.weight
-    entering = META_WEIGHT, limits.entering, limits.growth, limits.same, limits.looks
+    rest = META_WEIGHT, limits.growing, limits.same, limits.looks
     history = np.empty(1 + min(wanted.max_iter, MOST_STEPS))
-    options = (is_automatic, *tols, len(history) - 1, wanted.gives_up, *entering)
+    options = (is_automatic, *tols, len(history) - 1, wanted.gives_up, *rest)
     labels = np.array(wanted.labels, dtype=np.int64)
     status, n_steps = fit(problem, room.single, room.every, labels, options, room.best, *room.others, history)
     if status == FAILED:
@@ -144,13 +143,11 @@ class _Room:
         self.single, self.every = self._stage(np.eye(n_clusters)), self._stage(shares)
         self.best = self._params(n_clusters)
         self.first_covariances = np.empty((self._shape[1], dim, dim))
-        square = (dim, dim)
-        spare = (
-            *(np.empty(shape) for shape in ((dim,), square, square, (n_clusters,), (dim,), square)),
-            *(np.empty(shape) for shape in ((n_clusters + dim, n_clusters + dim), (n_clusters,), (n_clusters, dim))),
-            *(np.empty(shape) for shape in ((n_clusters, dim, dim), (MEMORY, MEMORY), (MEMORY, MEMORY), (MEMORY,))),
-            *(np.empty(shape) for shape in (square, (1, dim, dim))),
-        )
+        square, memory = (dim, dim), (MEMORY, MEMORY)
+        of_step = ((dim,), square, square, (n_clusters,), (dim,), square, (n_clusters + dim, n_clusters + dim))
+        of_clusters = ((n_clusters,), (n_clusters, dim), (n_clusters, dim, dim))
+        of_ascent = (memory, memory, (MEMORY,), square, (1, dim, dim))
+        spare = tuple(np.empty(shape) for shape in (*of_step, *of_clusters, *of_ascent))
         self.others = self.first_covariances, spare, np.zeros((6, n_clusters + 2))
 
     def _stage(self, shares: FloatArray) -> tuple[Any, ...]:
@@ -201,7 +198,10 @@ def _compile() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
     from egmm.em.compiled.step import evaluate, maximise  # noqa: PLC0415
     from egmm.em.compiled.whole import fit_whole as compiled  # noqa: PLC0415
 
-    moments, limits = Moments(2.0, np.zeros(2), np.eye(2)), Limits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, (1, 1))
+    moments, limits = (
+        Moments(2.0, np.zeros(2), np.eye(2)),
+        Limits(0.0, 0.0, 0.0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.0, (1, 1)),
+    )
     room = _Room(Sample(np.eye(2), np.ones(2)), moments, np.eye(1), "EII")
     _, spare, numbers = room.others
     call, params, _, focal, vectors, _, _, in_logs = room.single
@@ -213,7 +213,7 @@ def _compile() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
         evaluate(*made)
         addresses = problem[0][0], address_of(evaluate, made), address_of(maximise, arguments)
         problem = addresses, *problem[1:]
-        options = (True, 0.0, 0.0, 0, False, 0.0, 0.0, 0.0, 0.0, (1, 1))
+        options = (True, 0.0, 0.0, 0, False, 0.0, *limits[3:])
         no_labels = np.empty((0, 2), dtype=np.int64)
         compiled(problem, room.single, room.every, no_labels, options, room.best, *room.others, np.empty(1))
     return compiled, addresses

@@ -49,7 +49,7 @@ def maximise(problem, call, params, spare, vector):
     weights, means, covariances, axes = params[0], params[1], params[2], params[3]
     joint, counts, sums, scatters = spare[6], spare[7], spare[8], spare[9]
     n_focal, (n_clusters, dim) = weights.shape[0], means.shape
-    _set_weights(vector, sets[1], certainty, weights)
+    set_weights(vector, sets[1], certainty, weights)
     if call[4][2].shape[0] == 0:
         for j in range(n_focal):
             set_counts[0, j] = vector[j]
@@ -78,7 +78,7 @@ def maximise(problem, call, params, spare, vector):
 
 
 @numba.njit(**PART)
-def _set_weights(counts, starts, certainty, weights):
+def set_weights(counts, starts, certainty, weights):
     """Weights from counts, as `prior.set_weights`."""
     total, single = 0.0, 0.0
     for j in range(weights.shape[0]):

@@ -16,6 +16,7 @@ import numpy as np
 from egmm.em.compiled.block import cached
 from egmm.em.compiled.plain import PART, STRICT, call_by_address
 from egmm.em.compiled.shapes import eigenvalues, log_root
+from egmm.em.compiled.step import set_weights
 
 HERE, THERE, LEFT, TO, NEW, METRIC = 0, 1, 2, 3, 4, 5
 """Statistics that made the parameters, what the rows then say, the difference, where to go, what the rows say there,
@@ -45,11 +46,8 @@ LEAST_COUNT = 0.1
 ROUNDING = 1e-13
 """Share of what EM raises by which one of its steps may seem to lower it."""
 
-MAX_ENTRIES, MAX_ATTEMPTS = 5, 8
-"""Times that sets without weight may enter, and attempts to give them a weight that pays."""
-
-NEXT_TO_NONE = 1e-12
-"""Weight at which a set is asked whether it would grow."""
+MAX_REVIVALS = 5
+"""Times that light sets may be given more weight."""
 
 
 @cached(**STRICT)
@@ -63,23 +61,23 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
         Of the singletons in the order of clusters, and of all sets. The parameters at the end are those of `every`, the
         statistics those of the last pass.
     labels : (L, n)
-    options : (is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, entering, growth, same, looks)
+    options : (is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, growing, same, looks)
         Whether the ridge is automatic, tolerance of the classical mixtures that are only a start and of the rest, most
-        steps, whether degenerate ascents are given up; weight of sets that enter at first, altogether in shares and
-        later in rows each, and by how much they must grow; share by which log-likelihoods at one maximum differ;
-        steps after which an ascent is looked at for a collapse, and for too few rows.
+        steps, whether degenerate ascents are given up; share of the weight that sets of several clusters have at first;
+        what `loop` gives to light sets that grow; share by which log-likelihoods at one maximum differ; steps after
+        which an ascent is looked at for a collapse, and for too few rows.
     best : params of singletons
     first_covariances
         Filled with those of the classical mixture that the ascent begins with.
     numbers : (6, C + 2)
     history : (max_steps + 1,)
     """
-    is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, entering, growth, same, looks = options
+    is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, growing, same, looks = options
     trial, params = single[1], every[1]
     starts, members = every[0][5][1], every[0][5][2]
     n_clusters, n_focal, n_labels = trial[1].shape[0], params[0].shape[0], labels.shape[0]
     value, is_lost, n_steps, status = -np.inf, True, 0, FAILED
-    for number in range(n_labels + MAX_ENTRIES):
+    for number in range(n_labels + 1 + MAX_REVIVALS):
         stage, goal, may_give_up = every, tol, gives_up
         if number < n_labels:
             stage, goal, may_give_up, n_steps = single, start_tol, True, 0
@@ -100,7 +98,7 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
                     params[0][j] = (1 - share) * best[0][members[starts[j]]]
                 else:
                     params[0][j] = share / (n_focal - n_clusters)
-        elif n_focal == n_clusters or _enter(problem, every, spare, numbers, entering, growth) == 0:
+        elif not _revive(problem, every, spare, numbers, tol, growing):
             break
         status, n_steps = _ascend(
             problem, stage, spare, numbers, goal, max_steps, may_give_up, looks, first_covariances, history, n_steps
@@ -435,38 +433,25 @@ def _start(problem, stage, labels, is_automatic, spare):
 
 
 @numba.njit(**PART)
-def _enter(problem, stage, spare, numbers, entering, growth):
-    """Give weight to the sets without it that would grow; returns how many.
-
-    A set of weight zero grows if mean_i N_j(x_i) / p(x_i) is above 1, or 1 plus the prior's certainty: that is the
-    slope of what EM raises. Each gets the weight of `entering` rows, and less where it does not pay.
-    """
-    weights, kept, vectors = stage[1][0], stage[2][0], stage[4]
-    weight, certainty = problem[2], problem[5]
-    threshold = (1 + certainty + growth) * weight * NEXT_TO_NONE
-    n_entered, share, before = 0, 0.0, -np.inf
+def _revive(problem, stage, spare, numbers, tol, growing):
+    """Give light focal sets that still grow more weight at once, as `loop` does; returns whether that pays."""
+    revived, growth, n_steps, most, worth = growing
+    weights, kept, vectors, weight = stage[1][0], stage[2][0], stage[4], problem[2]
+    n_focal, before, total, n_growing = weights.shape[0], numbers[VALUES, 1], 0.0, 0
     _copy(weights, kept)
-    for attempt in range(MAX_ATTEMPTS):
-        is_last = attempt == MAX_ATTEMPTS - 1
-        for j in range(weights.shape[0]):
-            weights[j] = kept[j] * (1 - share)
-            if attempt == 1 and kept[j] == 0:
-                weights[j] = NEXT_TO_NONE
-            elif attempt > 1 and vectors[TO, j] > 0:
-                weights[j] = share / n_entered
-        is_made = _evaluate(problem, stage, spare, numbers)
-        if attempt == 0:
-            before = numbers[VALUES, 1]
-        elif attempt == 1:
-            for j in range(weights.shape[0]):
-                grows = is_made and kept[j] == 0 and vectors[NEW, j] > threshold
-                vectors[TO, j] = 1.0 if grows else 0.0
-                n_entered += 1 if grows else 0
-            share = entering * n_entered / weight
-        elif n_entered == 0 or is_last:
-            return 0
-        elif is_made and numbers[VALUES, 1] > before:
-            return n_entered
-        else:
-            share = 0.25 * share if attempt < MAX_ATTEMPTS - 2 else 0.0
-    return 0
+    set_weights(vectors[NEW], stage[0][5][1], problem[5], vectors[TO, :n_focal])
+    for j in range(n_focal):
+        if vectors[TO, j] > (1 + growth) * kept[j]:
+            factor = min((vectors[TO, j] / kept[j]) ** n_steps, most) if kept[j] > 0 else most
+            weights[j] = max(kept[j] * factor, revived / weight)
+            n_growing += 1
+        total += weights[j]
+    if n_growing == 0:
+        return False
+    for j in range(n_focal):
+        weights[j] /= total
+    if _evaluate(problem, stage, spare, numbers) and numbers[VALUES, 1] - before > worth * tol:
+        return True
+    _copy(kept, weights)
+    _evaluate(problem, stage, spare, numbers)  # The statistics must be those of the parameters.
+    return False
