@@ -165,7 +165,8 @@ def test_degenerate_fits_are_chosen_last(rng) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_fits_that_collapse_are_given_up_unless_none_is_sound(rng, n_jobs) -> None:
     X = rng.normal(size=(64, 5)) + 30 * (np.arange(64) >= 60)[:, None]
-    search = {"random_state": 0, "n_jobs": n_jobs, "warm_start": True}
+    # The ridge keeps what collapses from being singular, however the machine rounds.
+    search = {"random_state": 0, "n_jobs": n_jobs, "warm_start": True, "reg_covar": 1e-8}
     given_up = [c for c in select_model(X, [1, 4], covariance=["VVE", "VVV"], **search).candidates if c.is_given_up]
     assert [c.n_clusters for c in given_up] == [4, 4]
     assert {c.marks for c in given_up} == {"~"}

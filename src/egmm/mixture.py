@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from scipy.special import entr
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,18 +26,20 @@ from egmm._checks import (
     check_real,
     check_weight,
 )
+from egmm.belief.decisions import first_best
 from egmm.belief.focal import FocalSets
 from egmm.em import assign
 from egmm.em.covariance import n_covariance_parameters, resolve_covariance
-from egmm.em.fit import Fit, Options, choose_engine, fit_mixture
+from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, try_fit
 from egmm.em.loop import Ascent
-from egmm.em.parameters import Parameters, components, focal_parameters
+from egmm.em.parameters import Parameters, components, focal_parameters, is_single
 from egmm.em.prior import make_prior, n_weighted
 from egmm.em.problem import Problem
-from egmm.em.start import Sample, draw_sample, sample_seed
+from egmm.em.start import Sample, draw_sample, label_seed, sample_seed
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
-from egmm.fitted import FittedMixture
+from egmm.em.whole import Whole
+from egmm.fitted import FittedMixture, criteria_of
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError
@@ -46,6 +49,8 @@ STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 
+Start = str | FloatArray | IntArray | Parameters
+
 
 class Seen(NamedTuple):
     """What passes over the rows tell before a fit starts; for all candidates of a search it is the same."""
@@ -53,6 +58,21 @@ class Seen(NamedTuple):
     shape: tuple[int, int]
     total: Moments
     sample: Sample
+    random: np.random.RandomState
+    label_seed: int
+    """Of the labels that a classical mixture starts from."""
+
+
+class Tried(NamedTuple):
+    """What a search asks of a compiled fit; `EGMM._fit` makes the model of `found`."""
+
+    found: Whole
+    is_degenerate: bool
+    criteria: dict[str, float]
+    single_weight: float
+    """Share of the weight that single clusters have."""
+    labels: IntArray
+    """Of the sample's rows."""
 
 
 class EGMM(ClusterMixin, FittedMixture):
@@ -236,22 +256,59 @@ class EGMM(ClusterMixin, FittedMixture):
     def _look(self, X: Any, sample_weight: Any) -> Seen:
         """What a fit sees of the rows before it starts."""
         self._check_parameters()
+        random = check_random(self.random_state)
         with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
             total = self._moments(rows)
-            return Seen(rows.shape, total, draw_sample(rows, sample_seed(check_random(self.random_state))))
+            sample = draw_sample(rows, sample_seed(random))
+            return Seen(rows.shape, total, sample, random, label_seed(random))
+
+    def _try(self, seen: Seen, *, gives_up: bool) -> Tried | None:
+        """Fit rows that have been seen in compiled code alone; None where that cannot be, or is not the end."""
+        self._check_parameters()
+        is_plain = isinstance(self.init, str) and self.init == "mixture" and self.n_init == 1
+        is_extra = self.warm_start or self.verbose or self.checkpoint is not None or self._wants_neighbours()
+        if self.engine != "numba" or not is_plain or is_extra:
+            return None
+        focal_sets, weight = FocalSets.of(self.focal_sets, self.n_clusters), seen.total.weight
+        options = replace(self._options(seen.total, self.init, seen.random), sample=seen.sample, gives_up=gives_up)
+        found = try_fit(seen.shape[0], seen.total, focal_sets.shares, options, seen.label_seed)
+        if found is None:
+            return None
+        args = (options.covariance, self.certainty, weight)
+        n_parameters = n_free_parameters(found.whole.params, focal_sets.shares, *args)
+        log_likelihood, masses = found.whole.history[-1], found.whole.masses()
+        return Tried(
+            found.whole,
+            found.is_degenerate,
+            criteria_of(
+                log_likelihood,
+                ebic_of(log_likelihood, n_parameters, weight),
+                float(seen.sample.weights @ entr(masses).sum(axis=1)),
+                n_parameters,
+            ),
+            float(found.whole.params.weights[is_single(focal_sets.shares)].sum()),
+            first_best(masses @ focal_sets.shares),
+        )
 
     def _fit(
-        self, X: Any, sample_weight: Any, *, least_starts: int = 1, gives_up: bool = False, seen: Seen | None = None
+        self,
+        X: Any,
+        sample_weight: Any,
+        *,
+        least_starts: int = 1,
+        gives_up: bool = False,
+        seen: Seen | None = None,
+        found: Whole | None = None,
     ) -> Ascent:
-        """Fit; `select_model` `gives_up` fits that degenerate, and has `seen` the rows before."""
+        """Fit; `select_model` `gives_up` fits that degenerate, has `seen` the rows before and may have `found` it."""
         self._check_parameters()
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(self._open(X, sample_weight, reset=True))
                 opened.enter_context(one_blas_thread())
                 total = self._moments(rows) if seen is None else seen.total
-                options = self._options(rows, total)
-                options = replace(options, n_init=max(options.n_init, least_starts), gives_up=gives_up)
+                options = self._options(total, self._start(rows, total), check_random(self.random_state))
+                options = replace(options, n_init=max(options.n_init, least_starts), gives_up=gives_up, found=found)
                 if seen is not None and not self._wants_neighbours():  # They are found with samples of their own.
                     options = replace(options, sample=seen.sample)
                 fit = self._fit_rows(rows, total, options)
@@ -357,13 +414,13 @@ class EGMM(ClusterMixin, FittedMixture):
         else:
             check_real("reg_covar", self.reg_covar, 0.0)
 
-    def _options(self, rows: RowSource, total: Moments) -> Options:
-        covariance = resolve_covariance(self.covariance, rows.shape[1])
+    def _options(self, total: Moments, init: Start, random: np.random.RandomState) -> Options:
+        covariance = resolve_covariance(self.covariance, len(total.centre))
         return Options(
             covariance=covariance,
             prior=make_prior(self.prior, total, self.n_clusters, covariance),
             certainty=self.certainty,
-            init=self._start(rows, total, covariance),
+            init=init,
             n_init=self.n_init,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -371,13 +428,13 @@ class EGMM(ClusterMixin, FittedMixture):
             accelerate=self.accelerate,
             engine=self.engine,
             verbose=bool(self.verbose),
-            random=check_random(self.random_state),
+            random=random,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             seed=None if isinstance(self.random_state, np.random.RandomState) else self.random_state,
         )
 
-    def _start(self, rows: RowSource, total: Moments, covariance: str) -> str | FloatArray | IntArray | Parameters:
-        if self.warm_start and self._fits_on(rows.shape[1], covariance):
+    def _start(self, rows: RowSource, total: Moments) -> Start:
+        if self.warm_start and self._fits_on(rows.shape[1], resolve_covariance(self.covariance, rows.shape[1])):
             return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
         if isinstance(self.init, str):
             return check_choice("init", self.init, STARTS)
@@ -435,10 +492,19 @@ class EGMM(ClusterMixin, FittedMixture):
         self.focal_means_ = focal_means + centre
         self.focal_covariances_ = focal_covariances
         self._covariance = problem.covariance
-        n_own = n_covariance_parameters(self._covariance, *params.means.shape)
-        n_sets = n_weighted(params.weights, shares, problem.certainty, weight)
-        self.n_parameters_ = n_sets - 1 + params.means.size + n_own
+        self.n_parameters_ = n_free_parameters(params, shares, self._covariance, problem.certainty, weight)
 
     def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
         self.log_likelihood_ = log_likelihood
-        self.ebic_ = log_likelihood - 0.5 * self.n_parameters_ * float(np.log(weight))
+        self.ebic_ = ebic_of(log_likelihood, self.n_parameters_, weight)
+
+
+def n_free_parameters(params: Parameters, shares: FloatArray, covariance: str, certainty: float, weight: float) -> int:
+    """Parameters that EBIC charges for."""
+    n_own = n_covariance_parameters(covariance, *params.means.shape)
+    return n_weighted(params.weights, shares, certainty, weight) - 1 + params.means.size + n_own
+
+
+def ebic_of(log_likelihood: float, n_parameters: int, weight: float) -> float:
+    """EBIC of rows with this weight; higher is better."""
+    return log_likelihood - 0.5 * n_parameters * float(np.log(weight))

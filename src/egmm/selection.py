@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._checks import IntArray, check_choice, check_integer, check_random, reading_numbers
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
@@ -30,7 +30,7 @@ from egmm.em.start import Sample
 from egmm.em.whole import can_fit_whole
 from egmm.fitted import criteria_of, first_best
 from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM, Seen
+from egmm.mixture import EGMM, Seen, Tried
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.array import ArrayRows
@@ -87,13 +87,63 @@ MARKS = {
 """What the marks beside printed values mean."""
 
 
+class Deferred:
+    """A fitted model that is made when it is asked for: a search has a hundred, and few are.
+
+    Parameters
+    ----------
+    model : EGMM
+        To be fitted.
+    job : tuple
+        X, sample_weight, what has been seen of the rows, and whether a fit that degenerates is given up.
+    tried : Tried
+        Its compiled fit.
+    """
+
+    def __init__(self, model: EGMM, job: tuple[Any, Any, Seen, bool], tried: Tried) -> None:
+        self._model, self._job, self.tried = model, job, tried
+        self._is_made = False
+
+    def __call__(self) -> EGMM:
+        """Return the model."""
+        if not self._is_made:
+            X, sample_weight, seen, gives_up = self._job
+            with _unwarned():
+                self._model._fit(X, sample_weight, gives_up=gives_up, seen=seen, found=self.tried.found)
+            self._is_made = True
+        return self._model
+
+
+class Outcome(NamedTuple):
+    """What is asked of every fit."""
+
+    is_converged: bool
+    is_degenerate: bool
+    n_iter: int
+    single_weight: float
+    """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
+
+    @classmethod
+    def of(cls, made: Any) -> "Outcome":
+        """Read it off a model, whether it is made or deferred."""
+        if isinstance(made, Deferred):
+            found, is_degenerate, _, single_weight, _ = made.tried
+            return cls(found.is_converged, is_degenerate, len(found.history) - 1, single_weight)
+        single_weight = 1.0
+        if isinstance(made, EGMM) and hasattr(made, "weights_"):
+            single_weight = float(made.weights_[is_single(made.focal_sets_.shares)].sum())
+        flags = getattr(made, "converged_", True), getattr(made, "degenerate_", False)
+        return cls(bool(flags[0]), bool(flags[1]), int(getattr(made, "n_iter_", 0)), single_weight)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One choice of model: its fit, or why there is none."""
 
     n_clusters: int
     covariance: str
-    model: Any = None
+    made: Any = None
+    """The fitted model, or a `Deferred` one."""
     criteria: dict[str, float] | None = None
     seconds: float = 0.0
     failure: str = ""
@@ -104,32 +154,51 @@ class Candidate:
     """
 
     @property
+    def model(self) -> Any:
+        """The fitted model, None where the fit failed.
+
+        A deferred one labels the rows as they are when it is first asked for.
+        """
+        return self.made() if isinstance(self.made, Deferred) else self.made
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What became of the fit."""
+        return Outcome.of(self.made)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a fit."""
+        return self.made is not None
+
+    @property
     def is_degenerate(self) -> bool:
         """Whether the fit collapsed, so that its likelihood is no guide."""
-        return bool(getattr(self.model, "degenerate_", False))
+        return self.outcome.is_degenerate
 
     @property
     def is_sound(self) -> bool:
         """Whether there is a fit, and a likelihood that is a guide."""
-        return self.model is not None and not self.is_degenerate
+        return self.is_fitted and not self.is_degenerate
 
     @property
     def is_given_up(self) -> bool:
         """Whether the fit was ended because it had degenerated."""
-        return self.is_degenerate and not self.model.converged_ and self.model.n_iter_ < self.model.max_iter
+        return self.is_degenerate and not self.outcome.is_converged and self.outcome.n_iter < self.model.max_iter
 
     @property
     def marks(self) -> str:
         """Marks of a fit that is not to be trusted, explained in `MARKS`."""
-        is_unfinished = not getattr(self.model, "converged_", True) and not self.is_given_up
+        is_unfinished = not self.outcome.is_converged and not self.is_given_up
         return "~" * self.is_degenerate + "?" * is_unfinished
 
-    @property
-    def single_weight(self) -> float:
-        """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
-        if not isinstance(self.model, EGMM):
-            return 1.0
-        return float(self.model.weights_[is_single(self.model.focal_sets_.shares)].sum())
+    def labels(self, sample: Sample, places: IntArray | slice) -> IntArray:
+        """Clusters of rows of a sample."""
+        if isinstance(self.made, Deferred):
+            return self.made.tried.labels[places]
+        with ArrayRows(sample.rows[places], n_jobs=1) as rows:
+            labels: IntArray = self.made._assign(rows, assign.labels, "cluster")
+        return labels
 
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""
@@ -210,9 +279,9 @@ class Selection:
                 "n_clusters": candidate.n_clusters,
                 "covariance": candidate.covariance,
                 **(candidate.criteria or {self.criterion: float("nan")}),
-                "converged": bool(getattr(candidate.model, "converged_", False)),
+                "converged": candidate.is_fitted and candidate.outcome.is_converged,
                 "degenerate": candidate.is_degenerate,
-                "single_weight": candidate.single_weight,
+                "single_weight": candidate.outcome.single_weight,
                 "agreement": candidate.agreement,
                 "seconds": candidate.seconds,
                 "failure": candidate.failure,
@@ -374,7 +443,7 @@ def select_model(
     grid = [(model, count) for model in models for count in counts]
     n_workers = 1 if is_remote(X) else n_jobs or available_cores()
     # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
-    in_threads = n_workers > 1 and getattr(base, "engine", "") == "numba"
+    in_threads = getattr(base, "engine", "") == "numba"
     # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
     order = sorted(range(len(grid)), key=lambda at: -grid[at][1])
     done: dict[int, Candidate] = {}
@@ -391,8 +460,10 @@ def select_model(
             run([at for at in order if done[at].is_given_up], gives_up=False)
     candidates = [done[at] for at in range(len(grid))]
     if seen is not None and len(models) > 1:
-        candidates = _compared(candidates, seen.sample.part(COMPARED_ROWS), criterion)
-    return Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
+        candidates = _compared(candidates, seen.sample, criterion)
+    selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
+    _ = selection.best  # Made now: the rows may change.
+    return selection
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -439,7 +510,7 @@ def _fit_all(jobs: list[tuple[Any, ...]], n_workers: int, in_threads: bool) -> I
         yield from in_order(_fit_quietly, jobs, n_workers)
         return
     with _unwarned(), one_blas_thread(), Threads(n_workers) as threads:
-        yield from threads.map(partial(_fit, n_jobs=1), jobs)
+        yield from threads.map(partial(_fit, n_jobs=1) if n_workers > 1 else _fit, jobs)
 
 
 @contextmanager
@@ -486,6 +557,11 @@ def _fit(
     try:
         if seen is not None:
             _check_enough_rows(model, *seen.shape)
+            tried = None if is_remote(X) else model._try(seen, gives_up=gives_up)
+            if tried is not None:
+                model.n_jobs = asked
+                made = Deferred(model, (X, sample_weight, seen, gives_up), tried)
+                return Candidate(model.n_clusters, name, made, tried.criteria, time.perf_counter() - began)
             model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
             criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:
@@ -515,20 +591,19 @@ def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> li
     """Candidates with the agreement of their partitions of a sample."""
     sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
     sound.sort(key=lambda at: candidates[at].value(criterion), reverse=CRITERIA[criterion])
-    compared = list(candidates)
-    with ArrayRows(sample.rows, n_jobs=1) as rows:
-        for count in {candidates[at].n_clusters for at in sound}:
-            places = [at for at in sound if candidates[at].n_clusters == count]
-            labels = np.array([candidates[at].model._assign(rows, assign.labels, "cluster") for at in places])
-            weights = NEXT_WEIGHT ** np.arange(len(places))
-            agreements = rand_matrix(labels, sample.weights) @ weights / weights.sum()
-            for at, agreement in zip(places, agreements, strict=True):
-                compared[at] = replace(candidates[at], agreement=float(agreement))
+    compared, drawn = list(candidates), sample.places(COMPARED_ROWS)
+    for count in {candidates[at].n_clusters for at in sound}:
+        places = [at for at in sound if candidates[at].n_clusters == count]
+        labels = np.array([candidates[at].labels(sample, drawn) for at in places])
+        weights = NEXT_WEIGHT ** np.arange(len(places))
+        agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
+        for at, agreement in zip(places, agreements, strict=True):
+            compared[at] = replace(candidates[at], agreement=float(agreement))
     return compared
 
 
 def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:
-    fitted = [candidate for candidate in candidates if candidate.model is not None]
+    fitted = [candidate for candidate in candidates if candidate.is_fitted]
     if not fitted:
         if len({candidate.failure for candidate in candidates}) == 1:
             raise ValueError(candidates[0].failure)

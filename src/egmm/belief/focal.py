@@ -1,7 +1,7 @@
 """Families of focal sets: which subsets of the clusters may carry mass."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, Self, TypeVar
 
@@ -192,7 +192,7 @@ class FocalSets:
                 raise ValueError(
                     "focal_sets='neighbours' needs a similarity of clusters: use FocalSets.neighbours(similarity)."
                 )
-            focal = getattr(cls, family)(n_clusters)
+            focal = _named(family, n_clusters)
         else:
             given: Any = family
             sets = list(given) if isinstance(given, Iterable) else [given]
@@ -351,6 +351,13 @@ class FocalSets:
 
     def __repr__(self) -> str:
         return f"FocalSets({_listing(self.labels)}, n_clusters={self._n_clusters})"
+
+
+@lru_cache(maxsize=64)
+def _named(family: str, n_clusters: int) -> FocalSets:
+    """Return a family by its name; it does not change, so one serves all."""
+    named: FocalSets = getattr(FocalSets, family)(n_clusters)
+    return named
 
 
 def _singleton_masks(n_clusters: int) -> list[int]:

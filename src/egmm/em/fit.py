@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, eigvalsh
 
-from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm._checks import FloatArray, IntArray
 from egmm._progress import Progress
+from egmm.em import degenerate
 from egmm.em.checkpoint import (
     STEPS_BETWEEN,
     Arrays,
@@ -32,12 +32,14 @@ from egmm.em.start import (
     Classical,
     Groups,
     Sample,
+    check_distinct,
     component_labels,
     draw_sample,
     focal_weights,
     group_statistics,
     groups_by_means,
     kmeans_labels,
+    label_seed,
     make_ridge,
     random_labels,
     sample_seed,
@@ -48,17 +50,6 @@ from egmm.em.statistics import moments as row_moments
 from egmm.em.whole import Limits, Wanted, Whole, can_fit_whole, fit_whole
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
-
-SMALLEST_EIGENVALUE = 1e-6
-"""Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
-
-FLATTEST, MOST_RIDGE = 1e-8, 10.0
-"""A start was flat along some direction, as on a feature constant in a group, where a covariance has less than this of
-the rows' and is little but ridge. Of clusters far apart it has little of the rows' too, but more than the ridge."""
-
-FARTHEST = 5.0
-"""A cluster without a row of its own is known from meta-clusters alone: as the third of three means at distance d from
-the centre it may be at 5d. Further out, nothing holds it."""
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
@@ -80,7 +71,15 @@ LATE_LOOK = 160
 SAME = 1e-9
 """Share of a log-likelihood by which two ascents to one maximum may differ."""
 
-WHOLE = Limits(SMALLEST_EIGENVALUE, FLATTEST, MOST_RIDGE, GROWING, SAME, looks=(FIRST_LOOK, LATE_LOOK))
+WHOLE = Limits(
+    degenerate.SMALLEST_EIGENVALUE,
+    degenerate.FLATTEST,
+    degenerate.MOST_RIDGE,
+    degenerate.FARTHEST,
+    GROWING,
+    SAME,
+    looks=(FIRST_LOOK, LATE_LOOK),
+)
 """The same for compiled fits."""
 
 SECONDS_PER_SET = 25e-9
@@ -116,6 +115,8 @@ class Options:
     """What `random` began with, where that is a number."""
     sample: Sample | None = None
     """Rows that named starts look at, where they have been drawn before."""
+    found: Whole | None = None
+    """A compiled fit with these options that has been made before."""
 
 
 class Fit(NamedTuple):
@@ -244,7 +245,10 @@ class _Fitting:
         """The fit in compiled code, where it begins with a classical mixture of rows that the sample has all of."""
         if not isinstance(start, Classical) or self.resumed is not None or self.rows.shape[0] > SAMPLE_ROWS:
             return None
-        return self._fit_whole(self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL, self.options)
+        if self.options.found is not None:
+            return self.options.found
+        options = replace(self.options, engine=self.engine)
+        return _fit_whole(self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL, options)
 
     def _run_ascent(
         self, ascent: Ascent, first: Parameters, n_steps: int, after_step: Callable[[Ascent], None] | None
@@ -301,7 +305,7 @@ class _Fitting:
         options = replace(options, tol=max(options.tol, tol), verbose=False, gives_up=True)
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
-            found = self._fit_whole(total, sample, label, shares, tol, options)
+            found = _fit_whole(total, sample, label, shares, tol, replace(options, engine=self.engine))
             if found is not None:
                 ascent = found.ascent(Problem(rows, total, shares, options.covariance, found.ridge, self.engine))
                 return Fit(ascent, is_degenerate(ascent, found.first), interrupted=False)
@@ -312,31 +316,6 @@ class _Fitting:
         with ArrayRows(*sample, n_jobs=1) as rows:
             total = rows.reduce(row_moments).about(self.moments.centre)
             return fit_mixture(rows, total, shares, replace(options, checkpoint=None), sample)
-
-    def _fit_whole(
-        self,
-        moments: Moments,
-        sample: Sample,
-        label: Callable[[Sample], list[IntArray]],
-        shares: FloatArray,
-        start_tol: float,
-        options: Options,
-    ) -> Whole | None:
-        """Fit rows, which the sample has all of, in compiled code; None where that is not for it to do."""
-        is_ordinary = options.prior is None and options.accelerate and self.engine == "numba"
-        if not (is_ordinary and can_fit_whole(len(sample.rows), sample.rows.shape[1], shares)):
-            return None
-        wanted = Wanted(
-            label(sample),
-            options.covariance,
-            options.reg_covar,
-            options.certainty,
-            max(options.tol, start_tol),
-            options.tol,
-            options.max_iter,
-            options.gives_up,
-        )
-        return fit_whole(sample, moments, shares, wanted, WHOLE)
 
     def _problem(self, ridge: FloatArray) -> Problem:
         options = self.options
@@ -362,6 +341,56 @@ class _Fitting:
         return unpack_ascent(arrays, self._problem(arrays["ridge"]), tol, self.options.accelerate)
 
 
+def _fit_whole(
+    moments: Moments,
+    sample: Sample,
+    label: Callable[[Sample], list[IntArray]],
+    shares: FloatArray,
+    start_tol: float,
+    options: Options,
+) -> Whole | None:
+    """Fit rows, which the sample has all of, in compiled code; None where that is not for it to do."""
+    is_ordinary = options.prior is None and options.accelerate and options.engine == "numba"
+    if not (is_ordinary and can_fit_whole(len(sample.rows), sample.rows.shape[1], shares)):
+        return None
+    wanted = Wanted(
+        label(sample),
+        options.covariance,
+        options.reg_covar,
+        options.certainty,
+        max(options.tol, start_tol),
+        options.tol,
+        options.max_iter,
+        options.gives_up,
+    )
+    return fit_whole(sample, moments, shares, wanted, WHOLE)
+
+
+class Trial(NamedTuple):
+    """A compiled fit that has ended."""
+
+    whole: Whole
+    is_degenerate: bool
+
+
+def try_fit(n_rows: int, moments: Moments, shares: FloatArray, options: Options, seed: int) -> Trial | None:
+    """Fit the rows of a sample, if these are all, from a classical mixture in compiled code alone.
+
+    None where that is not for it to do, or where there are steps left to be made.
+    """
+    sample = options.sample
+    if sample is None or n_rows > SAMPLE_ROWS:
+        return None
+    check_distinct(sample, shares.shape[1])
+    label = partial(component_labels, n_clusters=shares.shape[1], seed=seed, engine="numba")
+    found = _fit_whole(moments, sample, label, shares, CLASSICAL_TOL, options)
+    if found is None:
+        return None
+    args = (shares, found.params, found.set_counts, found.first)
+    is_degenerate = found.is_doubtful and degenerate.has_degenerated(moments, found.ridge, *args)
+    return Trial(found, is_degenerate) if found.is_converged or (found.is_given_up and is_degenerate) else None
+
+
 def start_points(
     rows: RowSource, moments: Moments, n_clusters: int, options: Options, sample: Sample | None, engine: str
 ) -> Iterator[Start]:
@@ -371,13 +400,10 @@ def start_points(
         yield options.init
     elif isinstance(options.init, str):
         assert sample is not None
-        if len(sample.rows) < n_clusters:
-            raise ValueError(
-                f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
-            )
+        check_distinct(sample, n_clusters)
         for _ in range(options.n_init):
             if options.init == "mixture":
-                seed = int(options.random.randint(2**31))
+                seed = label_seed(options.random)
                 yield Classical(sample, partial(component_labels, n_clusters=n_clusters, seed=seed, engine=engine))
                 continue
             label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
@@ -393,75 +419,35 @@ def start_points(
 
 def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
     """Whether a cluster weighs less than D + 1 rows or has run away, or a covariance has collapsed."""
-    cluster_weights = ascent.problem.shares.T @ ascent.point.statistics.set_counts
-    n_features = first.means.shape[1]
-    return bool(cluster_weights.min() < n_features + 1 or _run_away(ascent).any()) or has_collapsed(ascent, first)
+    problem, point = ascent.problem, ascent.point
+    args = (problem.shares, point.params, point.statistics.set_counts, first)
+    return degenerate.has_degenerated(problem.moments, problem.ridge, *args)
 
 
 def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
     """Whether a covariance has hardly any extent left along some direction."""
-    problem, params = ascent.problem, ascent.point.params
-    ends, beginnings = np.atleast_3d(params.covariances.T).T, np.atleast_3d(first.covariances.T).T
-    whole, floor = problem.moments.scatter / problem.moments.weight, _floor(problem)
-    # One factorisation of all tells the sound ones, which most are.
-    if _is_above(ends, SMALLEST_EIGENVALUE * beginnings) and _is_above(ends, FLATTEST * (whole + np.diag(floor))):
-        return False
-    return any(
-        eigvalsh(end, beginning, check_finite=False)[0] < SMALLEST_EIGENVALUE or _is_flat(end, whole, floor)
-        for end, beginning in zip(ends, beginnings, strict=True)
-    )
-
-
-def _is_above(covariances: FloatArray, others: FloatArray) -> bool:
-    """Whether covariances (m, D, D) are above others along all directions."""
-    try:
-        np.linalg.cholesky(covariances - others)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return degenerate.has_collapsed(ascent.problem.moments, ascent.problem.ridge, ascent.point.params, first)
 
 
 def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) -> str:
     """Say why there is no next step; without an ascent, why there is no first."""
     n_iter = 0 if ascent is None else ascent.n_iter + 1
-    away = [] if ascent is None else [str(k + 1) for k in np.flatnonzero(_run_away(ascent))]
+    away: list[str] = []
+    if ascent is not None:
+        problem, point = ascent.problem, ascent.point
+        args = (problem.shares, point.params, point.statistics.set_counts)
+        found = degenerate.have_run_away(problem.moments, problem.ridge, *args)
+        away = [str(k + 1) for k in np.flatnonzero(found)]
     if not away:
         if isinstance(error, TooFewRowsError):
             return f"at iteration {n_iter} {error}"
         return f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
-    found = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"
+    which = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"
     return (
-        f"{found} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
+        f"{which} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
         "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
         "such as 'EEE'."
     )
-
-
-def _floor(problem: Problem) -> FloatArray:
-    """Variances (D,) of the ridge, or of what counts as zero."""
-    variances = np.diag(problem.moments.scatter) / problem.moments.weight
-    return np.maximum(problem.ridge, 1e-12 * np.where(variances > 0, variances, 1.0))
-
-
-def _run_away(ascent: Ascent) -> BoolArray:
-    """Which clusters lie, or spread, far beyond all rows, while no row is of them alone.
-
-    The precision of such a cluster goes to zero, for the meta-clusters it is in are likelier without it. About the
-    centre, the second moments of n rows are at most N / n times those of all N, feature by feature.
-    """
-    problem, (_, means, covariances), counts = ascent.problem, ascent.point.params, ascent.point.statistics.set_counts
-    if covariances.ndim == 2:
-        return np.zeros(len(means), dtype=bool)
-    variances = np.diag(problem.moments.scatter) / problem.moments.weight + _floor(problem)
-    ratios = ((np.einsum("kdd->kd", covariances) + means**2) / variances).max(axis=1)
-    own_rows, rows = (problem.shares == 1).T @ counts, problem.shares.T @ counts
-    return np.asarray((own_rows < 1) & (ratios * rows > FARTHEST**2 * problem.moments.weight))
-
-
-def _is_flat(covariance: FloatArray, whole: FloatArray, floor: FloatArray) -> bool:
-    """Whether along some direction a covariance is hardly more than the floor, though the rows' is."""
-    ratios, directions = eigh(covariance, whole + np.diag(floor), check_finite=False)
-    return bool((ratios < np.minimum(FLATTEST, MOST_RIDGE * (floor @ directions**2))).any())
 
 
 def _better(best: Fit | None, fit: Fit) -> Fit:

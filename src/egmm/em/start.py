@@ -60,11 +60,17 @@ class Sample(NamedTuple):
     weights: FloatArray
 
     def part(self, n_rows: int) -> "Sample":
-        """No more than `n_rows`, drawn at random: every so many of sorted rows might be all of one kind."""
+        """No more than `n_rows` of the rows."""
         if n_rows >= len(self.rows):
             return self
-        drawn = np.sort(np.random.default_rng(0).choice(len(self.rows), n_rows, replace=False))
+        drawn = self.places(n_rows)
         return Sample(self.rows[drawn], self.weights[drawn])
+
+    def places(self, n_rows: int) -> IntArray | slice:
+        """Places of no more than `n_rows`, drawn at random: every so many of sorted rows might be all of one kind."""
+        if n_rows >= len(self.rows):
+            return slice(None)
+        return np.sort(np.random.default_rng(0).choice(len(self.rows), n_rows, replace=False))
 
 
 class Drawn(NamedTuple):
@@ -81,6 +87,11 @@ class Drawn(NamedTuple):
 
 def sample_seed(random: np.random.RandomState) -> int:
     """Draw the seed of a sample, the first number that a fit with a named start draws."""
+    return int(random.randint(2**31))
+
+
+def label_seed(random: np.random.RandomState) -> int:
+    """Draw the seed of the labels that a classical mixture starts from."""
     return int(random.randint(2**31))
 
 
@@ -129,6 +140,14 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
     is_new[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
     firsts = np.flatnonzero(is_new)
     return Drawn(rows[firsts], np.add.reduceat(weights, firsts) if len(firsts) else weights, hashes[firsts])
+
+
+def check_distinct(sample: Sample, n_clusters: int) -> None:
+    """Refuse more clusters than there are distinct rows."""
+    if len(sample.rows) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
+        )
 
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:

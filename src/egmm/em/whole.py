@@ -14,7 +14,7 @@ import numpy as np
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
 from egmm.em.covariance import SHARED, scatter_kind
-from egmm.em.estep_numba import NO_ROWS, Density, Sets, announced, kernel, plan, read_only, unfolded
+from egmm.em.estep_numba import LARGEST_LOG_WEIGHT, NO_ROWS, Density, Sets, announced, plan, read_only, unfolded
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, is_single
 from egmm.em.plain import LARGEST_SIZE, LIMITS
@@ -32,7 +32,7 @@ LETTERS = {"I": 0, "E": 1, "V": 2}
 CONVERGED, LOST, FAILED = 0, 2, 3
 """How a fit ended, as in `compiled.whole`."""
 
-MOST_STEPS = 150
+MOST_STEPS = 400
 """Of an ascent: one that takes longer crawls, and is left to quasi-Newton."""
 
 
@@ -45,6 +45,7 @@ class Limits(NamedTuple):
     smallest_eigenvalue: float
     flattest: float
     most_ridge: float
+    farthest: float
     growing: tuple[float, float, float, float, float]
     same: float
     looks: tuple[int, int]
@@ -78,23 +79,44 @@ class Whole(NamedTuple):
     first: Parameters
     """Where the ascent began: of these the covariances count."""
     ridge: FloatArray
-    statistics: Statistics
-    """Of the last pass; the log-likelihood is absolute."""
     history: list[float]
+    """Log-likelihood at the start and after every step."""
     is_converged: bool
     is_given_up: bool
     """Whether it was ended as degenerate; else, where it has not converged, there is more to gain."""
+    is_doubtful: bool
+    """Whether it may be degenerate."""
     tol: float
+    last_pass: tuple[Any, ...]
+    """Its arguments."""
+
+    @property
+    def set_counts(self) -> FloatArray:
+        """Rows of the focal sets, (M,)."""
+        counts: FloatArray = self.last_pass[6][0][0]
+        return counts
 
     def ascent(self, problem: Problem) -> Ascent:
         """Return the ascent that has ended, on the problem that it was made for."""
         model = problem.components(self.params)
-        # With one covariance the statistics have the log-likelihood relative to a reference density.
-        reference = estep.log_likelihood(self.statistics._replace(log_likelihood=0.0), model, problem.moments)
-        relative = self.statistics.log_likelihood - reference
-        point = problem.point(self.params, model, self.statistics._replace(log_likelihood=relative))
-        history, n_steps = [*self.history[:-1], point.log_likelihood], len(self.history) - 1
-        return Ascent(problem, point, self.tol, True, history, n_steps, self.is_converged, n_steps + 1, [point])
+        _, sums, scatters = self.last_pass[6]
+        statistics = Statistics(self.set_counts, sums, unfolded(scatters, scatter_kind(problem.covariance)), 0.0)
+        # With one covariance statistics have the log-likelihood relative to a reference density.
+        relative = self.history[-1] - estep.log_likelihood(statistics, model, problem.moments)
+        point = problem.point(self.params, model, statistics._replace(log_likelihood=relative))
+        point = point._replace(log_likelihood=self.history[-1])  # Without what rounding has made of it.
+        n_steps = len(self.history) - 1
+        return Ascent(problem, point, self.tol, True, self.history, n_steps, self.is_converged, n_steps + 1, [point])
+
+    def masses(self) -> FloatArray:
+        """Masses (n, M) of the sample's rows."""
+        from egmm.em.compiled.block import small_pass  # noqa: PLC0415  Loaded before, by the fit.
+
+        *how, (counts, sums, _), _ = self.last_pass
+        masses, weight = np.empty((len(how[0]), counts.shape[1])), how[2]
+        room = np.zeros(counts.shape), np.zeros(sums.shape), np.zeros((len(sums), 0, sums.shape[1]))
+        small_pass(*how, room, (masses, NO_ROWS[:, 0]))
+        return np.divide(masses, weight[:, None], out=masses)
 
 
 def fit_whole(sample: Sample, moments: Moments, shares: FloatArray, wanted: Wanted, limits: Limits) -> Whole | None:
@@ -105,23 +127,23 @@ def fit_whole(sample: Sample, moments: Moments, shares: FloatArray, wanted: Want
     fit, addresses = _compiled()
     problem = _problem(addresses, wanted.covariance, moments, ridge, wanted.certainty, limits)
     tols = wanted.start_tol * moments.weight, wanted.tol * moments.weight
-    rest = META_WEIGHT, limits.growing, limits.same, limits.looks
     history = np.empty(1 + min(wanted.max_iter, MOST_STEPS))
-    options = (is_automatic, *tols, len(history) - 1, wanted.gives_up, *rest)
+    options = (is_automatic, *tols, len(history) - 1, wanted.gives_up, META_WEIGHT, *limits[4:])
     labels = np.array(wanted.labels, dtype=np.int64)
-    status, n_steps = fit(problem, room.single, room.every, labels, options, room.best, *room.others, history)
+    status, n_steps, is_doubtful = fit(
+        problem, room.single, room.every, labels, options, room.best, *room.others, history
+    )
     if status == FAILED:
         return None
     weights, means, covariances = room.every[1][:3]
     first = room.first_covariances
     if wanted.covariance in SHARED:
         covariances, first = covariances[0], first[0]
-    counts, sums, scatters = room.every[0][6]
-    scatters = unfolded(scatters, scatter_kind(wanted.covariance))
-    statistics = Statistics(counts[0], sums, scatters, float(history[n_steps]))
     params, made = Parameters(weights, means, covariances), history[: n_steps + 1].tolist()
-    ended = status == CONVERGED, status == LOST
-    return Whole(params, params._replace(covariances=first), ridge, statistics, made, *ended, tols[1])
+    call, *_, in_logs = room.every
+    last_pass = call if call[5].log_weights.max() <= LARGEST_LOG_WEIGHT else in_logs
+    ended = status == CONVERGED, status == LOST, is_doubtful
+    return Whole(params, params._replace(covariances=first), ridge, made, *ended, tols[1], last_pass)
 
 
 class _Room:
@@ -181,39 +203,40 @@ def _problem(
 ) -> tuple[Any, ...]:
     model = tuple(LETTERS[letter] for letter in covariance)
     scatter = np.array(moments.scatter, order="C")
-    return addresses, model, float(moments.weight), scatter, ridge, float(certainty), (*LIMITS, *limits[:3])
+    return addresses, model, float(moments.weight), scatter, ridge, float(certainty), (*LIMITS, *limits[:4])
 
 
-def _compiled() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
+def _compiled() -> tuple[Callable[..., tuple[int, int, bool]], tuple[int, int, int]]:
     """The first thread to ask has it compiled, the others wait."""
     with _compiling:
         return _compile()
 
 
 @cache
-def _compile() -> tuple[Callable[..., tuple[int, int]], tuple[int, int, int]]:
+def _compile() -> tuple[Callable[..., tuple[int, int, bool]], tuple[int, int, int]]:
     """Return the compiled fit, and the addresses of what it calls: by name all of it would be compiled again."""
-    block_pass: Any = kernel("float64")
-    from egmm.em.compiled.plain import address_of  # noqa: PLC0415  Numba is loaded only when it is used.
+    from egmm.em.compiled.block import small_pass  # noqa: PLC0415  Numba is loaded only when it is used.
+    from egmm.em.compiled.plain import address_of  # noqa: PLC0415
     from egmm.em.compiled.step import evaluate, maximise  # noqa: PLC0415
     from egmm.em.compiled.whole import fit_whole as compiled  # noqa: PLC0415
 
     moments, limits = (
         Moments(2.0, np.zeros(2), np.eye(2)),
-        Limits(0.0, 0.0, 0.0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.0, (1, 1)),
+        Limits(0.0, 0.0, 0.0, 0.0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.0, (1, 1)),
     )
     room = _Room(Sample(np.eye(2), np.ones(2)), moments, np.eye(1), "EII")
     _, spare, numbers = room.others
     call, params, _, focal, vectors, _, _, in_logs = room.single
-    problem = _problem((address_of(block_pass, call), 0, 0), "EII", moments, np.zeros(2), 0.0, limits)
     with announced():
+        small_pass(*call)
+        problem = _problem((address_of(small_pass, call), 0, 0), "EII", moments, np.zeros(2), 0.0, limits)
         arguments = (problem, call, params, spare, vectors[0])
         maximise(*arguments)
         made = (problem, call, in_logs, params, focal, spare, *numbers[:3], vectors[0])
         evaluate(*made)
         addresses = problem[0][0], address_of(evaluate, made), address_of(maximise, arguments)
         problem = addresses, *problem[1:]
-        options = (True, 0.0, 0.0, 0, False, 0.0, *limits[3:])
+        options = (True, 0.0, 0.0, 0, False, 0.0, *limits[4:])
         no_labels = np.empty((0, 2), dtype=np.int64)
         compiled(problem, room.single, room.every, no_labels, options, room.best, *room.others, np.empty(1))
     return compiled, addresses

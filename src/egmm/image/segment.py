@@ -158,7 +158,7 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
             began = time.perf_counter()
             try:
                 model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
-                found: dict[str, Any] = {"model": model, "criteria": model.criteria(data.rows, data.counts)}
+                found: dict[str, Any] = {"made": model, "criteria": model.criteria(data.rows, data.counts)}
             except ValueError as error:
                 if len(counts) == 1:
                     raise

@@ -147,8 +147,8 @@ def rand_matrix(labels: IntArray, weights: FloatArray) -> FloatArray:
     member = (labels[:, None, :] == np.arange(labels.max() + 1)[:, None]).astype(np.float64)
     shape = member.shape[:2]
     flat = member.reshape(-1, labels.shape[1])
-    joint = ((flat * (weights / weights.sum())) @ flat.T).reshape(*shape, *shape)
-    together = np.einsum("kclm,kclm->kl", joint, joint)
+    joint = (flat * (weights / weights.sum())) @ flat.T
+    together = (joint**2).reshape(*shape, *shape).sum(axis=(1, 3))
     own = together.diagonal()
     chance, most = np.outer(own, own), 0.5 * (own + own[:, None])
     # Labellings of one cluster each agree, and chance leaves nothing but rounding.

@@ -109,7 +109,7 @@ def _undecided(number: int, total: int) -> str:
 
 def _choice(selection: Any) -> str:
     name = selection.criterion.upper()
-    fitted = [c for c in selection.candidates if c.model is not None]
+    fitted = [c for c in selection.candidates if c.is_fitted]
     if not selection.is_top:
         return (
             f"{name} chose {_count(selection.n_clusters, 'cluster')} among "

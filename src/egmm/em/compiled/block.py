@@ -17,7 +17,7 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 LANES = 128
-"""Rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
+"""Most rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
 
 PEAK, TOTAL, NORM, WORK = 0, 1, 2, 3
 """Rows of a tile's scratch: the largest score, the sum of masses, what makes them sum to the row's weight, anything."""
@@ -151,7 +151,7 @@ def _load(X, by_columns, first, n, centre, tile):
             for d in range(dim):
                 tile[d, i] = X[first + i, d] - centre[d]
     for d in range(dim):
-        for i in range(n, LANES):
+        for i in range(n, tile.shape[1]):
             tile[d, i] = 0.0
 
 
@@ -173,12 +173,12 @@ def _add_scaled(out, k, tile, coefficients, e, last):
     while d + 4 <= last:
         a, b = coefficients[e, d], coefficients[e, d + 1]
         c, f = coefficients[e, d + 2], coefficients[e, d + 3]
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             out[k, i] += a * tile[d, i] + b * tile[d + 1, i] + c * tile[d + 2, i] + f * tile[d + 3, i]
         d += 4
     while d < last:
         a = coefficients[e, d]
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             out[k, i] += a * tile[d, i]
         d += 1
 
@@ -189,7 +189,7 @@ def _add_dots(out, row, tile, weight, k, first):
     d, last = first, tile.shape[0]
     while d + 4 <= last:
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             a += weight[k, i] * tile[d, i]
             b += weight[k, i] * tile[d + 1, i]
             c += weight[k, i] * tile[d + 2, i]
@@ -201,7 +201,7 @@ def _add_dots(out, row, tile, weight, k, first):
         d += 4
     while d < last:
         a = 0.0
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             a += weight[k, i] * tile[d, i]
         out[row, d] += a
         d += 1
@@ -212,19 +212,19 @@ def _quadratic(tile, factor, mean, norm, score, k, lanes):
     """Fill score[k] with norm - |U'x - mean|^2 / 2, U' lower triangular in `factor`, or its diagonal in factor[0]."""
     dim = tile.shape[0]
     is_diagonal = factor.shape[0] < dim
-    for i in range(LANES):
+    for i in range(tile.shape[1]):
         score[k, i] = norm
     for e in range(dim):
         shift = mean[e]
         if is_diagonal:
             scale = factor[0, e]
-            for i in range(LANES):
+            for i in range(tile.shape[1]):
                 lanes[WORK, i] = scale * tile[e, i] - shift
         else:
-            for i in range(LANES):
+            for i in range(tile.shape[1]):
                 lanes[WORK, i] = -shift
             _add_scaled(lanes, WORK, tile, factor, e, e + 1)
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             score[k, i] -= 0.5 * lanes[WORK, i] * lanes[WORK, i]
 
 
@@ -234,11 +234,11 @@ def _add_scatter(tile, betp, k, scatter, lanes):
     dim = tile.shape[0]
     is_diagonal = scatter.shape[0] < dim
     for d in range(dim):
-        for i in range(LANES):
+        for i in range(tile.shape[1]):
             lanes[WORK, i] = betp[k, i] * tile[d, i]
         if is_diagonal:
             total = 0.0
-            for i in range(LANES):
+            for i in range(tile.shape[1]):
                 total += lanes[WORK, i] * tile[d, i]
             scatter[0, d] += total
         else:
@@ -261,6 +261,21 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     rows_out : (masses, log_densities)
         (n, M) and (n,): filled where they have rows.
     """
+    return _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, LANES)
+
+
+@cached(**KERNEL)
+def small_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out):
+    """The same for few rows, in tiles of equal width so that few lanes are empty; of many rows it takes longer."""
+    n_rows = X.shape[1 if by_columns else 0]
+    n_tiles = max(1, -(-n_rows // LANES))
+    width = max(1, -(-n_rows // (16 * n_tiles))) << 4  # A multiple of 16, as the compiler sees: no loop has a rest.
+    return _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, width)
+
+
+@numba.njit(**PART)
+def _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, width):
+    """Tiles of so many rows, one after the other."""
     linear, offsets, factors, whitened = density
     log_weights, starts, members, powers, halves, power_of = sets
     counts, sums, scatters = sums_out
@@ -270,25 +285,25 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
     is_shared = factors.shape[0] == 0
     weighted = weight.shape[0] > 0
     coefficients = np.exp(log_weights)
-    tile = np.empty((dim, LANES))
-    score = np.empty((n_clusters, LANES))
-    roots = np.empty((powers.shape[0], n_clusters, LANES))
-    betp = np.empty((n_clusters, LANES))
-    mass = np.empty((n_focal, LANES))
-    lanes = np.empty((4, LANES))
-    row_weight = np.ones(LANES)
+    tile = np.empty((dim, width))
+    score = np.empty((n_clusters, width))
+    roots = np.empty((powers.shape[0], n_clusters, width))
+    betp = np.empty((n_clusters, width))
+    mass = np.empty((n_focal, width))
+    lanes = np.empty((4, width))
+    row_weight = np.ones(width)
     log_likelihood = 0.0
-    for first in range(0, n_rows, LANES):
-        n = min(LANES, n_rows - first)
+    for first in range(0, n_rows, width):
+        n = min(width, n_rows - first)
         _load(X, by_columns, first, n, centre, tile)
         if weighted:
             for i in range(n):
                 row_weight[i] = weight[first + i]
-        for i in range(n, LANES):
+        for i in range(n, width):
             row_weight[i] = 0.0
         for k in range(n_clusters):
             if is_shared:
-                for i in range(LANES):
+                for i in range(width):
                     score[k, i] = offsets[k]
                 _add_scaled(score, k, tile, linear, k, dim)
             else:
@@ -300,7 +315,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
         if np.isnan(part):
             part = _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight)
         log_likelihood += part
-        _pignistic(mass, lanes, starts, members, betp, counts)
+        _pignistic(mass, coefficients, lanes, starts, members, betp, counts)
         if log_out.shape[0] > 0:
             for i in range(n):
                 log_out[first + i] = np.log(lanes[TOTAL, i]) + lanes[PEAK, i]
@@ -317,52 +332,56 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
 def _roots(score, powers, halves, lanes, roots):
     """roots[p, k] = exp((score_k - peak) / powers[p]); where 2 * powers[p] is at hand, its square."""
     n_clusters = score.shape[0]
-    for i in range(LANES):
+    for i in range(score.shape[1]):
         lanes[PEAK, i] = score[0, i]
     for k in range(1, n_clusters):
-        for i in range(LANES):
+        for i in range(score.shape[1]):
             lanes[PEAK, i] = max(lanes[PEAK, i], score[k, i])
     for p in range(powers.shape[0]):
         inverse = 1.0 / powers[p]
         half = halves[p]
         for k in range(n_clusters):
             if half >= 0:
-                for i in range(LANES):
+                for i in range(score.shape[1]):
                     roots[p, k, i] = roots[half, k, i] * roots[half, k, i]
             else:
-                for i in range(LANES):
+                for i in range(score.shape[1]):
                     roots[p, k, i] = _exp((score[k, i] - lanes[PEAK, i]) * inverse)
 
 
 @numba.njit(**PART)
 def _masses_by_products(roots, coefficients, starts, members, power_of, mass, lanes, row_weight):
     """Masses as products of the members' roots: no exponential per set. NaN when a row underflows."""
-    for i in range(LANES):
+    for i in range(mass.shape[1]):
         lanes[TOTAL, i] = 0.0
     for j in range(coefficients.shape[0]):
         a, p = coefficients[j], power_of[j]
         at, end = starts[j], starts[j + 1]
         k = members[at]
+        if a == 0.0:
+            for i in range(mass.shape[1]):
+                mass[j, i] = 0.0
+            continue
         if (end - at) % 2 == 1:
-            for i in range(LANES):
+            for i in range(mass.shape[1]):
                 mass[j, i] = a * roots[p, k, i]
             at += 1
         else:
             m = members[at + 1]
-            for i in range(LANES):
+            for i in range(mass.shape[1]):
                 mass[j, i] = a * roots[p, k, i] * roots[p, m, i]
             at += 2
         while at < end:
             k, m = members[at], members[at + 1]
-            for i in range(LANES):
+            for i in range(mass.shape[1]):
                 mass[j, i] *= roots[p, k, i] * roots[p, m, i]
             at += 2
-        for i in range(LANES):
+        for i in range(mass.shape[1]):
             lanes[TOTAL, i] += mass[j, i]
     n_safe = 0
-    for i in range(LANES):
+    for i in range(mass.shape[1]):
         n_safe += lanes[TOTAL, i] > 1e-100
-    if n_safe < LANES:
+    if n_safe < mass.shape[1]:
         return np.nan
     return _normalise(lanes, row_weight)
 
@@ -371,7 +390,7 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
 def _normalise(lanes, row_weight):
     """Fill the factors that make a tile's masses sum to the rows' weights; return its log-likelihood."""
     log_likelihood = 0.0
-    for i in range(LANES):
+    for i in range(lanes.shape[1]):
         lanes[NORM, i] = row_weight[i] / lanes[TOTAL, i]
         log_likelihood += row_weight[i] * (_log(lanes[TOTAL, i]) + lanes[PEAK, i])
     return log_likelihood
@@ -380,28 +399,28 @@ def _normalise(lanes, row_weight):
 @numba.njit(**PART)
 def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight):
     """Masses in the log domain, one exponential per set: safe for any data."""
-    for i in range(LANES):
+    for i in range(score.shape[1]):
         lanes[PEAK, i] = -np.inf
         lanes[TOTAL, i] = 0.0
     for j in range(log_weights.shape[0]):
         at, end = starts[j], starts[j + 1]
         share = 1.0 / (end - at)
-        for i in range(LANES):
+        for i in range(score.shape[1]):
             mass[j, i] = log_weights[j]
         if (end - at) % 2 == 1:
             k = members[at]
-            for i in range(LANES):
+            for i in range(score.shape[1]):
                 mass[j, i] += share * score[k, i]
             at += 1
         while at < end:
             k, m = members[at], members[at + 1]
-            for i in range(LANES):
+            for i in range(score.shape[1]):
                 mass[j, i] += share * (score[k, i] + score[m, i])
             at += 2
-        for i in range(LANES):
+        for i in range(score.shape[1]):
             lanes[PEAK, i] = max(lanes[PEAK, i], mass[j, i])
     for j in range(log_weights.shape[0]):
-        for i in range(LANES):
+        for i in range(score.shape[1]):
             m = _exp(mass[j, i] - lanes[PEAK, i])
             mass[j, i] = m
             lanes[TOTAL, i] += m
@@ -409,24 +428,26 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
 
 
 @numba.njit(**PART)
-def _pignistic(mass, lanes, starts, members, betp, counts):
+def _pignistic(mass, coefficients, lanes, starts, members, betp, counts):
     """Add a tile's masses, once normalised, to `counts`, and share them among the clusters."""
     _add_dots(counts, 0, mass, lanes, NORM, 0)
     betp[:] = 0.0
     for j in range(mass.shape[0]):
         at, end = starts[j], starts[j + 1]
         share = 1.0 / (end - at)
+        if coefficients[j] == 0.0:
+            continue
         if (end - at) % 2 == 1:
             k = members[at]
-            for i in range(LANES):
+            for i in range(mass.shape[1]):
                 betp[k, i] += share * mass[j, i]
             at += 1
         while at < end:
             k, m = members[at], members[at + 1]
-            for i in range(LANES):
+            for i in range(mass.shape[1]):
                 betp[k, i] += share * mass[j, i]
                 betp[m, i] += share * mass[j, i]
             at += 2
     for k in range(betp.shape[0]):
-        for i in range(LANES):
+        for i in range(mass.shape[1]):
             betp[k, i] *= lanes[NORM, i]

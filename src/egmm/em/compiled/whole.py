@@ -43,6 +43,13 @@ LEAST_DAMPING = 1e-3
 LEAST_COUNT = 0.1
 """Share of EM's count that an extrapolated one has at least."""
 
+LIGHT, FALLING = 1e-3, 0.9
+"""Rows below which a set of several clusters is left out whose weight falls to this share in a step or lower: it would
+dwindle for ever. Before an ascent ends it is asked whether it would grow again."""
+
+ASKED = 1e-9
+"""Weight of a set that is asked."""
+
 ROUNDING = 1e-13
 """Share of what EM raises by which one of its steps may seem to lower it."""
 
@@ -52,7 +59,9 @@ MAX_REVIVALS = 5
 
 @cached(**STRICT)
 def fit_whole(problem, single, every, labels, options, best, first_covariances, spare, numbers, history):
-    """Fit the classical mixture from every labelling, and from the best one the focal sets; returns status and steps.
+    """Fit the classical mixture from every labelling, and from the best one the focal sets.
+
+    Returns how that ended, the steps made, and whether the fit may be degenerate: `degenerate` has the last word.
 
     problem
         Addresses are those of `block.block_pass`, `step.evaluate` and `step.maximise`; the ridge is filled where it is
@@ -86,7 +95,7 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
             _copy(trial[2], first_covariances)
         elif number == n_labels:
             if value == -np.inf:
-                return FAILED, 0
+                return FAILED, 0, True
             n_steps = 0
             if is_automatic:
                 _automatic_ridge(problem, best[2])
@@ -112,7 +121,8 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
             if (is_lost and not now_lost) or (is_lost == now_lost and is_higher):
                 value, is_lost = history[n_steps], now_lost
                 _copy(trial[4], best[4])
-    return status, n_steps
+    is_doubtful = _is_lost(problem, params, first_covariances, numbers, spare, True)
+    return status, n_steps, is_doubtful or _has_run_away(problem, every, numbers)
 
 
 @numba.njit(**PART)
@@ -156,8 +166,11 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
         return FAILED, n_done
     history[n_done] = numbers[VALUES, 0]
     _set_statistics(params, stage[0][5], is_shared, vectors)
-    n_steps, n_kept, newest, n_quiet, look, is_near = 0, 0, 0, 0, looks[0], False
+    n_steps, n_kept, n_quiet, look, is_near = 0, 0, 0, looks[0], False
     while n_done < max_steps:
+        if _leave_light(params[0], stage, problem[5], changes, moves):
+            for slot in range(n_kept):
+                _set_products(vectors, changes, slot, slot + 1, spare[10])
         for i in range(size):
             vectors[HERE, i], vectors[THERE, i] = vectors[TO, i], vectors[NEW, i]
             vectors[LEFT, i] = vectors[NEW, i] - vectors[TO, i]
@@ -168,8 +181,9 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
         gain = -np.inf
         if n_kept > 0 and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
             gain = _gain_of_step(problem, stage, spare, numbers)
-            if not gain >= 0:
-                n_kept, is_near = 0, False
+            if not gain >= 0:  # What was seen long ago misleads first.
+                n_kept = _forget(changes, moves, spare[10], n_kept, (n_kept + 1) // 2)
+                is_near = is_near and n_kept > 0
                 _copy(last[4], params[4])
         if not gain >= 0:
             status, gain = _step(problem, stage, spare, numbers)
@@ -184,10 +198,13 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
         if was_near and is_near:
             if n_kept == 0:
                 _set_metric(vectors, params, n_counts)
-            newest, n_kept = (newest + 1) % memory if n_kept > 0 else 0, min(n_kept + 1, memory)
+            elif n_kept == memory:
+                n_kept = _forget(changes, moves, spare[10], n_kept, 1)
             for i in range(size):
-                changes[newest, i] = vectors[NEW, i] - vectors[TO, i] - vectors[LEFT, i]
-                moves[newest, i] = vectors[NEW, i] - vectors[THERE, i]
+                changes[n_kept, i] = vectors[NEW, i] - vectors[TO, i] - vectors[LEFT, i]
+                moves[n_kept, i] = vectors[NEW, i] - vectors[THERE, i]
+            n_kept += 1
+            _set_products(vectors, changes, n_kept - 1, n_kept, spare[10])
         n_quiet = n_quiet + 1 if gain < QUIET * tol else 0
         if n_quiet >= QUIET_STEPS and (n_kept > 0 or gain <= 0):
             return CONVERGED, n_done
@@ -281,20 +298,63 @@ def _set_metric(vectors, params, n_counts):
 
 
 @numba.njit(**PART)
+def _product(metric, a, b):
+    """Sum of products, in four parts: one sum would wait for itself."""
+    first, second, third, fourth, size = 0.0, 0.0, 0.0, 0.0, metric.shape[0]
+    for i in range(0, size - 3, 4):
+        first += metric[i] * a[i] * b[i]
+        second += metric[i + 1] * a[i + 1] * b[i + 1]
+        third += metric[i + 2] * a[i + 2] * b[i + 2]
+        fourth += metric[i + 3] * a[i + 3] * b[i + 3]
+    for i in range(size - size % 4, size):
+        first += metric[i] * a[i] * b[i]
+    return (first + second) + (third + fourth)
+
+
+@numba.njit(**PART)
+def _forget(changes, moves, gram, n_kept, n_old):
+    """Forget the oldest of what Anderson's method has seen; returns how much is left."""
+    for slot in range(n_kept - n_old):
+        for i in range(changes.shape[1]):
+            changes[slot, i], moves[slot, i] = changes[slot + n_old, i], moves[slot + n_old, i]
+        for other in range(n_kept - n_old):
+            gram[slot, other] = gram[slot + n_old, other + n_old]
+    return n_kept - n_old
+
+
+@numba.njit(**PART)
+def _set_products(vectors, changes, slot, n_kept, gram):
+    """Fill the products of one change with all that are kept, a little more of that with itself."""
+    for other in range(n_kept):
+        gram[slot, other] = _product(vectors[METRIC], changes[slot], changes[other])
+        gram[other, slot] = gram[slot, other]
+    gram[slot, slot] *= 1 + 1e-10
+
+
+@numba.njit(**PART)
+def _leave_light(weights, stage, certainty, changes, moves):
+    """Leave out sets of several clusters that have next to no rows and fewer with each step; returns whether any."""
+    starts, vectors, n_focal, total, n_left = stage[0][5][1], stage[4], weights.shape[0], 0.0, 0
+    for j in range(n_focal):
+        total += vectors[NEW, j]
+    for j in range(n_focal):
+        count = vectors[NEW, j]
+        is_light = 0.0 < count < LIGHT and starts[j + 1] - starts[j] > 1
+        if is_light and count < FALLING * (1 + certainty) * total * weights[j]:
+            vectors[NEW, j] = vectors[TO, j] = 0.0
+            for slot in range(changes.shape[0]):
+                changes[slot, j] = moves[slot, j] = 0.0
+            n_left += 1
+    return n_left > 0
+
+
+@numba.njit(**PART)
 def _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
     """Fill TO with where the steps lead to: THERE minus the moves that would undo what is LEFT; False if unknown."""
     size = vectors.shape[1]
     gram, root, right = spare[10], spare[11], spare[12]
     for a in range(n_kept):
-        for b in range(a + 1):
-            total = 0.0
-            for i in range(size):
-                total += vectors[METRIC, i] * changes[a, i] * changes[b, i]
-            gram[a, b] = total
-        right[a] = 0.0
-        for i in range(size):
-            right[a] += vectors[METRIC, i] * changes[a, i] * vectors[LEFT, i]
-        gram[a, a] *= 1 + 1e-10
+        right[a] = _product(vectors[METRIC], changes[a], vectors[LEFT])
     if np.isnan(log_root(gram[:n_kept, :n_kept], root)):
         return False
     for a in range(n_kept):
@@ -310,7 +370,9 @@ def _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
         total = vectors[THERE, i]
         for a in range(n_kept):
             total -= right[a] * moves[a, i]
-        vectors[TO, i] = max(total, LEAST_COUNT * vectors[THERE, i]) if i < n_counts else total
+        if i < n_counts:
+            total = max(total, LEAST_COUNT * vectors[THERE, i]) if vectors[THERE, i] > 0 else 0.0
+        vectors[TO, i] = total
     return True
 
 
@@ -326,7 +388,7 @@ def _is_below(covariances, k, other, share, left, root):
 
 @numba.njit(**PART)
 def _is_lost(problem, params, first_covariances, numbers, spare, with_rows):
-    """Whether a covariance has collapsed or, where asked, a cluster has too few rows: about as `fit.is_degenerate`."""
+    """Whether a covariance has collapsed or, where asked, a cluster has too few rows: about as `degenerate` says it."""
     _, _, weight, scatter, ridge, _, limits = problem
     covariances, (n_clusters, dim) = params[2], params[1].shape
     root, left, whole, floor = spare[1], spare[2], spare[5], spare[13]
@@ -347,6 +409,27 @@ def _is_lost(problem, params, first_covariances, numbers, spare, with_rows):
         for k in range(n_clusters):
             if numbers[ROWS, k] < dim + 1:
                 return True
+    return False
+
+
+@numba.njit(**PART)
+def _has_run_away(problem, stage, numbers):
+    """Whether a cluster lies or spreads far beyond all rows while none is of it alone, as `degenerate` says it."""
+    _, _, weight, scatter, _, _, limits = problem
+    means, covariances, counts = stage[1][1], stage[1][2], stage[4][NEW]
+    starts, members = stage[0][5][1], stage[0][5][2]
+    if covariances.shape[0] < means.shape[0]:
+        return False
+    for k in range(means.shape[0]):
+        own, ratio = 0.0, 0.0
+        for j in range(starts.shape[0] - 1):
+            if starts[j + 1] - starts[j] == 1 and members[starts[j]] == k:
+                own += counts[j]
+        for d in range(means.shape[1]):
+            spread = covariances[k, d, d] + means[k, d] ** 2
+            ratio = max(ratio, spread * weight / scatter[d, d] if scatter[d, d] > 0 else np.inf)
+        if own < 1 and ratio * numbers[ROWS, k] > limits[8] ** 2 * weight:
+            return True
     return False
 
 
@@ -439,19 +522,22 @@ def _revive(problem, stage, spare, numbers, tol, growing):
     weights, kept, vectors, weight = stage[1][0], stage[2][0], stage[4], problem[2]
     n_focal, before, total, n_growing = weights.shape[0], numbers[VALUES, 1], 0.0, 0
     _copy(weights, kept)
+    for j in range(n_focal):
+        weights[j] = max(weights[j], ASKED)
+    if not _evaluate(problem, stage, spare, numbers):
+        n_growing = -1
     set_weights(vectors[NEW], stage[0][5][1], problem[5], vectors[TO, :n_focal])
     for j in range(n_focal):
-        if vectors[TO, j] > (1 + growth) * kept[j]:
-            factor = min((vectors[TO, j] / kept[j]) ** n_steps, most) if kept[j] > 0 else most
-            weights[j] = max(kept[j] * factor, revived / weight)
+        asked, weights[j] = weights[j], kept[j]
+        if n_growing >= 0 and vectors[TO, j] > (1 + growth) * asked:
+            weights[j] = max(asked * min((vectors[TO, j] / asked) ** n_steps, most), revived / weight)
             n_growing += 1
         total += weights[j]
-    if n_growing == 0:
-        return False
-    for j in range(n_focal):
-        weights[j] /= total
-    if _evaluate(problem, stage, spare, numbers) and numbers[VALUES, 1] - before > worth * tol:
-        return True
+    if n_growing > 0:
+        for j in range(n_focal):
+            weights[j] /= total
+        if _evaluate(problem, stage, spare, numbers) and numbers[VALUES, 1] - before > worth * tol:
+            return True
     _copy(kept, weights)
     _evaluate(problem, stage, spare, numbers)  # The statistics must be those of the parameters.
     return False
