@@ -592,13 +592,14 @@ def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> li
     sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
     sound.sort(key=lambda at: candidates[at].value(criterion), reverse=CRITERIA[criterion])
     compared, drawn = list(candidates), sample.places(COMPARED_ROWS)
-    for count in {candidates[at].n_clusters for at in sound}:
-        places = [at for at in sound if candidates[at].n_clusters == count]
-        labels = np.array([candidates[at].labels(sample, drawn) for at in places])
-        weights = NEXT_WEIGHT ** np.arange(len(places))
-        agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
-        for at, agreement in zip(places, agreements, strict=True):
-            compared[at] = replace(candidates[at], agreement=float(agreement))
+    with one_blas_thread():
+        for count in {candidates[at].n_clusters for at in sound}:
+            places = [at for at in sound if candidates[at].n_clusters == count]
+            labels = np.array([candidates[at].labels(sample, drawn) for at in places])
+            weights = NEXT_WEIGHT ** np.arange(len(places))
+            agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
+            for at, agreement in zip(places, agreements, strict=True):
+                compared[at] = replace(candidates[at], agreement=float(agreement))
     return compared
 
 

@@ -96,6 +96,37 @@ def test_few_sets_go_without_products(mixture, model_of, family, n_clusters) -> 
     assert len(sets_of(model_of(mixture(family, n_clusters))).powers) == 0
 
 
+@pytest.mark.parametrize("n", [1, 15, 16, 17, TILE + 1, 2 * TILE, 2 * TILE + 1, 5 * TILE - 3])
+@pytest.mark.parametrize(("family", "n_clusters"), [("pairs", 5), ("singletons", 4)])
+@pytest.mark.parametrize("covariances", ["shared", "full"])
+def test_tiles_of_few_rows_say_the_same(rng, mixture, model_of, n, family, n_clusters, covariances) -> None:
+    X, weight = 3 * rng.normal(size=(n, 3)), rng.random(n)
+    model = model_of(mixture(family, n_clusters, 3, covariances))
+    found = []
+    for kernel in (block.block_pass, block.small_pass):
+        n_focal = len(model.shares)
+        sums = np.zeros((1, n_focal)), np.zeros((n_clusters, 3)), np.zeros((n_clusters, 3, 3))
+        rows = np.empty((n, n_focal)), np.empty(n)
+        how = (*estep_numba.readable(X), estep_numba.read_only(weight), model.centre)
+        value = kernel(*how, _density(model, "full"), sets_of(model), sums, rows)
+        found.append((value, *sums, *rows))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("plan", ["products", "logs"])
+def test_sets_without_weight_are_as_if_they_were_not_there(rng, mixture, model_of, plan) -> None:
+    model = model_of(mixture("pairs", 5, 3, "full"))
+    some = np.arange(len(model.shares)) % 3 > 0
+    some |= model.shares.max(axis=1) == 1
+    model = model._replace(log_weights=np.where(some, model.log_weights, -np.inf))
+    X = 3 * rng.normal(size=(200, 3))
+    sets = sets_of(model)
+    got = run(X, None, model, sets if plan == "products" else sets._replace(powers=sets.powers[:0]))
+    assert (got.set_counts[~some] == 0).all()
+    assert_same(got, estep.e_step(X, None, model, "full"))
+
+
 @pytest.mark.parametrize("n", [1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE - 1, 3 * TILE + 17])
 @pytest.mark.parametrize("family", ["full", "singletons"])
 @pytest.mark.parametrize("covariances", ["shared", "diagonal"])

@@ -32,7 +32,7 @@ LETTERS = {"I": 0, "E": 1, "V": 2}
 CONVERGED, LOST, FAILED = 0, 2, 3
 """How a fit ended, as in `compiled.whole`."""
 
-MOST_STEPS = 400
+MOST_STEPS = 150
 """Of an ascent: one that takes longer crawls, and is left to quasi-Newton."""
 
 

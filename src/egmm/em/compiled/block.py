@@ -19,6 +19,9 @@ from numba.extending import intrinsic
 LANES = 128
 """Most rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
 
+MOST_LANES = 256
+"""Of a tile of few rows: half the loops to start are worth more than the nearest cache."""
+
 PEAK, TOTAL, NORM, WORK = 0, 1, 2, 3
 """Rows of a tile's scratch: the largest score, the sum of masses, what makes them sum to the row's weight, anything."""
 
@@ -268,7 +271,7 @@ def block_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out)
 def small_pass(X, by_columns, weight, centre, density, sets, sums_out, rows_out):
     """The same for few rows, in tiles of equal width so that few lanes are empty; of many rows it takes longer."""
     n_rows = X.shape[1 if by_columns else 0]
-    n_tiles = max(1, -(-n_rows // LANES))
+    n_tiles = max(1, -(-n_rows // MOST_LANES))
     width = max(1, -(-n_rows // (16 * n_tiles))) << 4  # A multiple of 16, as the compiler sees: no loop has a rest.
     return _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, width)
 

@@ -42,6 +42,29 @@ def call_by_address(typingctx: Any, address: Any, arguments: Any) -> Any:  # noq
     return types.float64(address, arguments), codegen
 
 
+@intrinsic
+def uncounted(typingctx: Any, arguments: Any) -> Any:  # noqa: ARG001
+    """The same arrays, in tuples of tuples, whose references nobody counts: they are the caller's all the while.
+
+    Else every part of a tuple that is named is counted, hundreds of times in a pass.
+    """
+
+    def strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value)
+            array.meminfo, array.parent = (cgutils.get_null_value(part.type) for part in (array.meminfo, array.parent))
+            return array._getvalue()
+        if isinstance(kind, types.BaseTuple):
+            parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
+            return context.make_tuple(builder, kind, [strip(context, builder, *part) for part in parts])
+        return value
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return strip(context, builder, signature.args[0], args[0])
+
+    return arguments(arguments), codegen
+
+
 def address_of(function: Any, arguments: tuple[Any, ...]) -> int:
     """Where the code of a compiled function is, for these types of arguments: at an address nothing checks them."""
     found = function.overloads[tuple(numba.typeof(argument) for argument in arguments)]

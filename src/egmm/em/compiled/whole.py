@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from egmm.em.compiled.block import cached
-from egmm.em.compiled.plain import PART, STRICT, call_by_address
+from egmm.em.compiled.plain import PART, STRICT, call_by_address, uncounted
 from egmm.em.compiled.shapes import eigenvalues, log_root
 from egmm.em.compiled.step import set_weights
 
@@ -82,6 +82,8 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
     history : (max_steps + 1,)
     """
     is_automatic, start_tol, tol, max_steps, gives_up, meta_weight, growing, same, looks = options
+    problem, single, every = uncounted((problem, single, every))
+    best, first_covariances, spare, numbers = uncounted((best, first_covariances, spare, numbers))
     trial, params = single[1], every[1]
     starts, members = every[0][5][1], every[0][5][2]
     n_clusters, n_focal, n_labels = trial[1].shape[0], params[0].shape[0], labels.shape[0]
@@ -181,9 +183,8 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
         gain = -np.inf
         if n_kept > 0 and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
             gain = _gain_of_step(problem, stage, spare, numbers)
-            if not gain >= 0:  # What was seen long ago misleads first.
-                n_kept = _forget(changes, moves, spare[10], n_kept, (n_kept + 1) // 2)
-                is_near = is_near and n_kept > 0
+            if not gain >= 0:
+                n_kept, is_near = 0, False
                 _copy(last[4], params[4])
         if not gain >= 0:
             status, gain = _step(problem, stage, spare, numbers)
@@ -367,12 +368,12 @@ def _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
             right[a] -= root[b, a] * right[b]
         right[a] /= root[a, a]
     for i in range(size):
-        total = vectors[THERE, i]
-        for a in range(n_kept):
-            total -= right[a] * moves[a, i]
-        if i < n_counts:
-            total = max(total, LEAST_COUNT * vectors[THERE, i]) if vectors[THERE, i] > 0 else 0.0
-        vectors[TO, i] = total
+        vectors[TO, i] = vectors[THERE, i]
+    for a in range(n_kept):
+        for i in range(size):
+            vectors[TO, i] -= right[a] * moves[a, i]
+    for j in range(n_counts):
+        vectors[TO, j] = max(vectors[TO, j], LEAST_COUNT * vectors[THERE, j]) if vectors[THERE, j] > 0 else 0.0
     return True
 
 
