@@ -495,3 +495,10 @@ def test_a_search_compiles_where_one_fit_would_not() -> None:
     assert _engine(EGMM(), X, 4, 1) == "numpy"
     assert _engine(EGMM(), X, 9, 112) == "numba"
     assert _engine(EGMM(engine="numpy"), X, 9, 112) == "numpy"
+
+
+def test_the_empty_set_is_refused_whatever_the_engine(rng) -> None:
+    X = rng.normal(size=(40, 2))
+    for engine in ("numpy", "numba"):
+        with pytest.raises(ValueError, match="focal_sets must not hold the empty set"):
+            select_model(X, [2], focal_sets=[{0}, {1}, set()], engine=engine, random_state=0)

@@ -270,6 +270,8 @@ class EGMM(ClusterMixin, FittedMixture):
         if self.engine != "numba" or not is_plain or is_extra:
             return None
         focal_sets, weight = FocalSets.of(self.focal_sets, self.n_clusters), seen.total.weight
+        if focal_sets.has_empty:  # For `_fit_rows` to refuse.
+            return None
         options = replace(self._options(seen.total, self.init, seen.random), sample=seen.sample, gives_up=gives_up)
         found = try_fit(seen.shape[0], seen.total, focal_sets.shares, options, seen.label_seed)
         if found is None:

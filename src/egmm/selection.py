@@ -119,7 +119,7 @@ class Outcome(NamedTuple):
 
     is_converged: bool
     is_degenerate: bool
-    n_iter: int
+    is_given_up: bool
     single_weight: float
     """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
 
@@ -128,12 +128,13 @@ class Outcome(NamedTuple):
         """Read it off a model, whether it is made or deferred."""
         if isinstance(made, Deferred):
             found, is_degenerate, _, single_weight, _ = made.tried
-            return cls(found.is_converged, is_degenerate, len(found.history) - 1, single_weight)
+            return cls(found.is_converged, is_degenerate, found.is_given_up, single_weight)
+        is_converged, is_degenerate = getattr(made, "converged_", True), getattr(made, "degenerate_", False)
+        is_given_up = is_degenerate and not is_converged and made.n_iter_ < made.max_iter
         single_weight = 1.0
         if isinstance(made, EGMM) and hasattr(made, "weights_"):
             single_weight = float(made.weights_[is_single(made.focal_sets_.shares)].sum())
-        flags = getattr(made, "converged_", True), getattr(made, "degenerate_", False)
-        return cls(bool(flags[0]), bool(flags[1]), int(getattr(made, "n_iter_", 0)), single_weight)
+        return cls(bool(is_converged), bool(is_degenerate), bool(is_given_up), single_weight)
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Candidate:
     @property
     def is_given_up(self) -> bool:
         """Whether the fit was ended because it had degenerated."""
-        return self.is_degenerate and not self.outcome.is_converged and self.outcome.n_iter < self.model.max_iter
+        return self.outcome.is_given_up
 
     @property
     def marks(self) -> str:
@@ -402,7 +403,8 @@ def select_model(
     selection : Selection
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
-        the first. A fit that is seen to degenerate is given up, unless no fit is sound.
+        the first. A fit that is seen to degenerate is given up, unless no fit is sound. ``.candidates`` has all fits;
+        where they are compiled, ``candidate.model`` is made when it is first asked for.
         ``.alternative`` is a model to look at: where the one of the best criterion and the one that agrees best with
         the others are at odds, the one of the two that is not chosen.
 
