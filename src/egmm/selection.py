@@ -446,8 +446,7 @@ def select_model(
     n_workers = 1 if is_remote(X) else n_jobs or available_cores()
     # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
     in_threads = getattr(base, "engine", "") == "numba"
-    # The dearest first: what they take tells whether processes pay, and fits of as many clusters share their labels.
-    order = sorted(range(len(grid)), key=lambda at: -grid[at][1])
+    order = sorted(range(len(grid)), key=partial(_turn, grid, models, sorted(set(counts), reverse=True)))
     done: dict[int, Candidate] = {}
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
 
@@ -466,6 +465,16 @@ def select_model(
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
+
+
+def _turn(grid: list[tuple[str, int]], models: list[str], counts: list[int], at: int) -> float:
+    """When a candidate is fitted: the dearest first, for what they take tells whether processes pay.
+
+    Fits of as many clusters share their labels. One of them is fitted amid those of the next larger number, so that
+    the labels are there when the others come.
+    """
+    model, count = grid[at]
+    return counts.index(count) + (models.index(model) / len(models) or -0.5)
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:

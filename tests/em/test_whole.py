@@ -263,9 +263,10 @@ def test_sets_that_are_left_out_are_asked_whether_they_would_grow(rng, monkeypat
 def test_sets_that_dwindle_are_left_out_and_cost_nothing(blobs, covariance) -> None:
     X, labels = blobs
     found, problem = fit_labels(X, labels, covariance, certainty=1.0)
-    is_meta = found.params.weights[problem.shares.max(axis=1) < 1]
-    assert (is_meta == 0).any()
-    np.testing.assert_allclose(found.params.weights.sum(), 1)
+    weights = found.params.weights
+    assert (weights[problem.shares.max(axis=1) < 1] < 1e-12).any()
+    assert weights.min() > 0  # On other rows they may grow.
+    np.testing.assert_allclose(weights.sum(), 1)
     # Single steps from there, which leave no set out, gain no more than the tolerance.
     ascent = Ascent.from_start(problem, found.params, tol=1e-8, accelerate=True)
     ascent.run(50)

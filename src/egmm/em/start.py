@@ -164,6 +164,8 @@ def component_labels(sample: Sample, n_clusters: int, seed: int, engine: str = "
     the calls of scikit-learn's take longer than the work.
     """
     asked = (sha256(sample.rows.tobytes() + sample.weights.tobytes()).digest(), n_clusters, seed, engine)
+    if (labels := _last_labels.get(asked)) is not None:
+        return labels
     with _labelling:  # Of several threads that ask for the same, one does the work.
         labels = _last_labels.get(asked) or _component_labels(sample, n_clusters, seed, engine)
         _last_labels[asked] = labels

@@ -47,8 +47,8 @@ LIGHT, FALLING = 1e-3, 0.9
 """Rows below which a set of several clusters is left out whose weight falls to this share in a step or lower: it would
 dwindle for ever. Before an ascent ends it is asked whether it would grow again."""
 
-ASKED = 1e-9
-"""Weight of a set that is asked."""
+ASKED = 1e-13
+"""Weight of a set that is asked, and that it has in the end: without any it could not grow on other rows either."""
 
 ROUNDING = 1e-13
 """Share of what EM raises by which one of its steps may seem to lower it."""
@@ -123,6 +123,8 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
             if (is_lost and not now_lost) or (is_lost == now_lost and is_higher):
                 value, is_lost = history[n_steps], now_lost
                 _copy(trial[4], best[4])
+    if _bring_back(problem, every, spare, numbers):
+        history[n_steps] = numbers[VALUES, 0]
     is_doubtful = _is_lost(problem, params, first_covariances, numbers, spare, True)
     return status, n_steps, is_doubtful or _has_run_away(problem, every, numbers)
 
@@ -517,8 +519,27 @@ def _start(problem, stage, labels, is_automatic, spare):
 
 
 @numba.njit(**PART)
+def _bring_back(problem, stage, spare, numbers):
+    """Give sets that are left out hardly any weight, and make a pass; returns whether it could be made."""
+    weights, kept, total = stage[1][0], stage[2][0], 0.0
+    _copy(weights, kept)
+    for j in range(weights.shape[0]):
+        weights[j] = max(weights[j], ASKED)
+        total += weights[j]
+    for j in range(weights.shape[0]):
+        weights[j] /= total
+    if _evaluate(problem, stage, spare, numbers):
+        return True
+    _copy(kept, weights)
+    return _evaluate(problem, stage, spare, numbers)
+
+
+@numba.njit(**PART)
 def _revive(problem, stage, spare, numbers, tol, growing):
-    """Give light focal sets that still grow more weight at once, as `loop` does; returns whether that pays."""
+    """Give light focal sets that still grow more weight at once, as `loop` does; returns whether that pays.
+
+    Where it does not, the parameters are as before, but not the statistics.
+    """
     revived, growth, n_steps, most, worth = growing
     weights, kept, vectors, weight = stage[1][0], stage[2][0], stage[4], problem[2]
     n_focal, before, total, n_growing = weights.shape[0], numbers[VALUES, 1], 0.0, 0
@@ -526,19 +547,18 @@ def _revive(problem, stage, spare, numbers, tol, growing):
     for j in range(n_focal):
         weights[j] = max(weights[j], ASKED)
     if not _evaluate(problem, stage, spare, numbers):
-        n_growing = -1
+        _copy(kept, weights)
+        return False
     set_weights(vectors[NEW], stage[0][5][1], problem[5], vectors[TO, :n_focal])
     for j in range(n_focal):
         asked, weights[j] = weights[j], kept[j]
-        if n_growing >= 0 and vectors[TO, j] > (1 + growth) * asked:
+        if vectors[TO, j] > (1 + growth) * asked:
             weights[j] = max(asked * min((vectors[TO, j] / asked) ** n_steps, most), revived / weight)
             n_growing += 1
         total += weights[j]
-    if n_growing > 0:
-        for j in range(n_focal):
-            weights[j] /= total
-        if _evaluate(problem, stage, spare, numbers) and numbers[VALUES, 1] - before > worth * tol:
-            return True
+    for j in range(n_focal):
+        weights[j] /= total
+    if n_growing > 0 and _evaluate(problem, stage, spare, numbers) and numbers[VALUES, 1] - before > worth * tol:
+        return True
     _copy(kept, weights)
-    _evaluate(problem, stage, spare, numbers)  # The statistics must be those of the parameters.
     return False
