@@ -87,7 +87,7 @@ def search(name: str, X: np.ndarray, most: int, repeats: int = 2) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ours = seconds(run, repeats)
-        fitted = sum(candidate.model is not None for candidate in found[-1].candidates)
+        fitted = sum(candidate.is_fitted for candidate in found[-1].candidates)
         ratio = "" if theirs is None else f", mclust takes {theirs[0] / ours:.2f} times that"
         best = f"best {found[-1].n_clusters} {found[-1].covariance}"
         print(f"  {f'egmm, pairs of clusters, {tol:g}':30s}{ours:8.2f} s  {fitted} fits, {best}{ratio}")

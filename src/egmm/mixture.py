@@ -30,7 +30,7 @@ from egmm.belief.decisions import first_best
 from egmm.belief.focal import FocalSets
 from egmm.em import assign
 from egmm.em.covariance import n_covariance_parameters, resolve_covariance
-from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, try_fit
+from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, is_sound, try_fit
 from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters, components, focal_parameters, is_single
 from egmm.em.prior import make_prior, n_weighted
@@ -64,10 +64,9 @@ class Seen(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What a search asks of a compiled fit; `EGMM._fit` makes the model of `found`."""
+    """What a search asks of a compiled fit that is sound; `EGMM._fit` makes the model of `found`."""
 
     found: Whole
-    is_degenerate: bool
     criteria: dict[str, float]
     single_weight: float
     """Share of the weight that single clusters have."""
@@ -262,35 +261,27 @@ class EGMM(ClusterMixin, FittedMixture):
             sample = draw_sample(rows, sample_seed(random))
             return Seen(rows.shape, total, sample, random, label_seed(random))
 
-    def _try(self, seen: Seen, *, gives_up: bool) -> Tried | None:
-        """Fit rows that have been seen in compiled code alone; None where that cannot be, or is not the end."""
+    def _try(self, seen: Seen, *, gives_up: bool) -> Tried | Whole | None:
+        """Fit rows that have been seen in compiled code; a `Whole` where that is not the end or not sound."""
         self._check_parameters()
         is_plain = isinstance(self.init, str) and self.init == "mixture" and self.n_init == 1
         is_extra = self.warm_start or self.verbose or self.checkpoint is not None or self._wants_neighbours()
         if self.engine != "numba" or not is_plain or is_extra:
             return None
-        focal_sets, weight = FocalSets.of(self.focal_sets, self.n_clusters), seen.total.weight
+        focal_sets, total = FocalSets.of(self.focal_sets, self.n_clusters), seen.total
         if focal_sets.has_empty:  # For `_fit_rows` to refuse.
             return None
-        options = replace(self._options(seen.total, self.init, seen.random), sample=seen.sample, gives_up=gives_up)
-        found = try_fit(seen.shape[0], seen.total, focal_sets.shares, options, seen.label_seed)
-        if found is None:
-            return None
-        args = (options.covariance, self.certainty, weight)
-        n_parameters = n_free_parameters(found.whole.params, focal_sets.shares, *args)
-        log_likelihood, masses = found.whole.history[-1], found.whole.masses()
-        return Tried(
-            found.whole,
-            found.is_degenerate,
-            criteria_of(
-                log_likelihood,
-                ebic_of(log_likelihood, n_parameters, weight),
-                float(seen.sample.weights @ entr(masses).sum(axis=1)),
-                n_parameters,
-            ),
-            float(found.whole.params.weights[is_single(focal_sets.shares)].sum()),
-            first_best(masses @ focal_sets.shares),
-        )
+        shares = focal_sets.shares
+        options = replace(self._options(total, self.init, seen.random), sample=seen.sample, gives_up=gives_up)
+        found = try_fit(seen.shape[0], total, shares, options, seen.label_seed)
+        if found is None or not is_sound(found, total, shares):
+            return found
+        n_parameters = n_free_parameters(found.params, shares, options.covariance, self.certainty, total.weight)
+        ebic, masses = ebic_of(found.history[-1], n_parameters, total.weight), found.masses()
+        entropy = float(seen.sample.weights @ entr(masses).sum(axis=1))
+        single_weight = float(found.params.weights[is_single(shares)].sum())
+        criteria = criteria_of(found.history[-1], ebic, entropy, n_parameters)
+        return Tried(found, criteria, single_weight, first_best(masses @ shares))
 
     def _fit(
         self,

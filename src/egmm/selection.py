@@ -88,28 +88,27 @@ MARKS = {
 
 
 class Deferred:
-    """A fitted model that is made when it is asked for: a search has a hundred, and few are.
+    """A sound fit whose model is made when it is asked for: a search has a hundred, and few are.
 
     Parameters
     ----------
     model : EGMM
         To be fitted.
     job : tuple
-        X, sample_weight, what has been seen of the rows, and whether a fit that degenerates is given up.
+        X, sample_weight and what has been seen of the rows.
     tried : Tried
         Its compiled fit.
     """
 
-    def __init__(self, model: EGMM, job: tuple[Any, Any, Seen, bool], tried: Tried) -> None:
+    def __init__(self, model: EGMM, job: tuple[Any, Any, Seen], tried: Tried) -> None:
         self._model, self._job, self.tried = model, job, tried
         self._is_made = False
 
     def __call__(self) -> EGMM:
         """Return the model."""
         if not self._is_made:
-            X, sample_weight, seen, gives_up = self._job
-            with _unwarned():
-                self._model._fit(X, sample_weight, gives_up=gives_up, seen=seen, found=self.tried.found)
+            X, sample_weight, seen = self._job
+            self._model._fit(X, sample_weight, seen=seen, found=self.tried.found)
             self._is_made = True
         return self._model
 
@@ -127,8 +126,7 @@ class Outcome(NamedTuple):
     def of(cls, made: Any) -> "Outcome":
         """Read it off a model, whether it is made or deferred."""
         if isinstance(made, Deferred):
-            found, is_degenerate, _, single_weight, _ = made.tried
-            return cls(found.is_converged, is_degenerate, found.is_given_up, single_weight)
+            return cls(True, False, False, made.tried.single_weight)
         is_converged, is_degenerate = getattr(made, "converged_", True), getattr(made, "degenerate_", False)
         is_given_up = is_degenerate and not is_converged and made.n_iter_ < made.max_iter
         single_weight = 1.0
@@ -569,11 +567,11 @@ def _fit(
         if seen is not None:
             _check_enough_rows(model, *seen.shape)
             tried = None if is_remote(X) else model._try(seen, gives_up=gives_up)
-            if tried is not None:
+            if isinstance(tried, Tried):
                 model.n_jobs = asked
-                made = Deferred(model, (X, sample_weight, seen, gives_up), tried)
+                made = Deferred(model, (X, sample_weight, seen), tried)
                 return Candidate(model.n_clusters, name, made, tried.criteria, time.perf_counter() - began)
-            model._fit(X, sample_weight, gives_up=gives_up, seen=seen)
+            model._fit(X, sample_weight, gives_up=gives_up, seen=seen, found=tried)
             criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
         else:
             model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))

@@ -366,29 +366,22 @@ def _fit_whole(
     return fit_whole(sample, moments, shares, wanted, WHOLE)
 
 
-class Trial(NamedTuple):
-    """A compiled fit that has ended."""
-
-    whole: Whole
-    is_degenerate: bool
-
-
-def try_fit(n_rows: int, moments: Moments, shares: FloatArray, options: Options, seed: int) -> Trial | None:
-    """Fit the rows of a sample, if these are all, from a classical mixture in compiled code alone.
-
-    None where that is not for it to do, or where there are steps left to be made.
-    """
+def try_fit(n_rows: int, moments: Moments, shares: FloatArray, options: Options, seed: int) -> Whole | None:
+    """Fit the rows of a sample, if these are all, from a classical mixture in compiled code; None if that cannot be."""
     sample = options.sample
     if sample is None or n_rows > SAMPLE_ROWS:
         return None
     check_distinct(sample, shares.shape[1])
     label = partial(component_labels, n_clusters=shares.shape[1], seed=seed, engine="numba")
-    found = _fit_whole(moments, sample, label, shares, CLASSICAL_TOL, options)
-    if found is None:
-        return None
+    return _fit_whole(moments, sample, label, shares, CLASSICAL_TOL, options)
+
+
+def is_sound(found: Whole, moments: Moments, shares: FloatArray) -> bool:
+    """Whether a compiled fit has arrived and is not degenerate."""
+    if not (found.is_converged and found.is_doubtful):
+        return found.is_converged
     args = (shares, found.params, found.set_counts, found.first)
-    is_degenerate = found.is_doubtful and degenerate.has_degenerated(moments, found.ridge, *args)
-    return Trial(found, is_degenerate) if found.is_converged or (found.is_given_up and is_degenerate) else None
+    return not degenerate.has_degenerated(moments, found.ridge, *args)
 
 
 def start_points(
