@@ -17,10 +17,10 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 LANES = 128
-"""Most rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
+"""Rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
 
 MOST_LANES = 256
-"""Of a tile of few rows: half the loops to start are worth more than the nearest cache."""
+"""Most rows per tile of `small_pass`: half the loops to start are worth more than the nearest cache."""
 
 PEAK, TOTAL, NORM, WORK = 0, 1, 2, 3
 """Rows of a tile's scratch: the largest score, the sum of masses, what makes them sum to the row's weight, anything."""

@@ -64,7 +64,7 @@ def fit_whole(problem, single, every, labels, options, best, first_covariances, 
     Returns how that ended, the steps made, and whether the fit may be degenerate: `degenerate` has the last word.
 
     problem
-        Addresses are those of `block.block_pass`, `step.evaluate` and `step.maximise`; the ridge is filled where it is
+        Addresses are those of `block.small_pass`, `step.evaluate` and `step.maximise`; the ridge is filled where it is
         automatic.
     single, every : stages
         Of the singletons in the order of clusters, and of all sets. The parameters at the end are those of `every`, the
@@ -202,7 +202,7 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
             if n_kept == 0:
                 _set_metric(vectors, params, n_counts)
             elif n_kept == memory:
-                n_kept = _forget(changes, moves, spare[10], n_kept, 1)
+                n_kept = _forget_oldest(changes, moves, spare[10])
             for i in range(size):
                 changes[n_kept, i] = vectors[NEW, i] - vectors[TO, i] - vectors[LEFT, i]
                 moves[n_kept, i] = vectors[NEW, i] - vectors[THERE, i]
@@ -315,14 +315,15 @@ def _product(metric, a, b):
 
 
 @numba.njit(**PART)
-def _forget(changes, moves, gram, n_kept, n_old):
-    """Forget the oldest of what Anderson's method has seen; returns how much is left."""
-    for slot in range(n_kept - n_old):
+def _forget_oldest(changes, moves, gram):
+    """Make room where Anderson's method has seen as much as it keeps; returns how much is left."""
+    n_left = changes.shape[0] - 1
+    for slot in range(n_left):
         for i in range(changes.shape[1]):
-            changes[slot, i], moves[slot, i] = changes[slot + n_old, i], moves[slot + n_old, i]
-        for other in range(n_kept - n_old):
-            gram[slot, other] = gram[slot + n_old, other + n_old]
-    return n_kept - n_old
+            changes[slot, i], moves[slot, i] = changes[slot + 1, i], moves[slot + 1, i]
+        for other in range(n_left):
+            gram[slot, other] = gram[slot + 1, other + 1]
+    return n_left
 
 
 @numba.njit(**PART)
