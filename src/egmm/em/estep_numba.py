@@ -198,4 +198,4 @@ def unfolded(scatters: FloatArray, scatter: str) -> FloatArray | None:
         return None
     if scatter == "diagonal":
         return scatters[:, 0, :]
-    return scatters + np.swapaxes(np.triu(scatters, 1), 1, 2)
+    return scatters + np.swapaxes(np.tril(scatters, -1), 1, 2)

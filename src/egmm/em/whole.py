@@ -23,7 +23,7 @@ from egmm.em.start import META_WEIGHT, Sample
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import BLOCK_ROWS
 
-MEMORY = 8
+MEMORY = 5
 """Steps that an extrapolation looks back on."""
 
 LETTERS = {"I": 0, "E": 1, "V": 2}
@@ -113,7 +113,7 @@ class Whole(NamedTuple):
         from egmm.em.compiled.block import small_pass  # noqa: PLC0415  Loaded before, by the fit.
 
         *how, (counts, sums, _), _ = self.last_pass
-        masses, weight = np.empty((len(how[0]), counts.shape[1])), how[2]
+        masses, weight = np.empty((how[0].shape[1], counts.shape[1])), how[2]
         room = np.zeros(counts.shape), np.zeros(sums.shape), np.zeros((len(sums), 0, sums.shape[1]))
         small_pass(*how, room, (masses, NO_ROWS[:, 0]))
         return np.divide(masses, weight[:, None], out=masses)
@@ -154,7 +154,8 @@ class _Room:
         is_shared = covariance in SHARED
         self.edge = edge = {"none": 0, "diagonal": 1, "full": dim}[scatter_kind(covariance)]
         self._shape = (n_clusters, 1 if is_shared else n_clusters, dim)
-        self._rows = read_only(sample.rows), False, read_only(sample.weights), np.array(moments.centre)
+        rows = np.ascontiguousarray(sample.rows.T)
+        self._rows = read_only(rows), True, read_only(sample.weights), np.array(moments.centre)
         self._density = Density(
             np.empty((n_clusters if is_shared else 0, dim)),
             np.empty(n_clusters),
@@ -181,7 +182,8 @@ class _Room:
             for how in (sets, sets._replace(powers=sets.powers[:0]))
         )
         focal = np.empty((n_focal, dim)), np.empty((n_focal, self.edge, dim)), np.empty((n_clusters, self.edge, dim))
-        size = n_focal + n_clusters * (1 + dim + dim * dim if self.edge else dim)
+        n_moments = {0: 0, 1: 1 + dim, dim: 1 + dim * (dim + 1) // 2}[self.edge]
+        size = n_focal + n_clusters * (dim + n_moments)
         vectors, seen = np.zeros((6, size)), np.empty((2, MEMORY, size))
         return call, self._params(n_focal), self._params(n_focal), focal, vectors, *seen, in_logs
 

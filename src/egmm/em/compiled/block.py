@@ -187,9 +187,9 @@ def _add_scaled(out, k, tile, coefficients, e, last):
 
 
 @numba.njit(**PART)
-def _add_dots(out, row, tile, weight, k, first):
-    """Add to out[row, d] the sum over lanes of weight[k] * tile[d] for d from `first`, four rows at a time."""
-    d, last = first, tile.shape[0]
+def _add_dots(out, row, tile, weight, k, last):
+    """Add to out[row, d] the sum over lanes of weight[k] * tile[d] for d < last, four rows at a time."""
+    d = 0
     while d + 4 <= last:
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
         for i in range(tile.shape[1]):
@@ -218,34 +218,93 @@ def _quadratic(tile, factor, mean, norm, score, k, lanes):
     for i in range(tile.shape[1]):
         score[k, i] = norm
     for e in range(dim):
-        shift = mean[e]
         if is_diagonal:
-            scale = factor[0, e]
-            for i in range(tile.shape[1]):
-                lanes[WORK, i] = scale * tile[e, i] - shift
+            _subtract_square(tile, factor, 0, e, e + 1, mean[e], score, k)
+        elif e < 4:
+            _subtract_square(tile, factor, e, 0, e + 1, mean[e], score, k)
         else:
             for i in range(tile.shape[1]):
-                lanes[WORK, i] = -shift
+                lanes[WORK, i] = -mean[e]
             _add_scaled(lanes, WORK, tile, factor, e, e + 1)
+            for i in range(tile.shape[1]):
+                score[k, i] -= 0.5 * lanes[WORK, i] * lanes[WORK, i]
+
+
+@numba.njit(**PART)
+def _subtract_square(tile, factor, row, first, last, shift, score, k):
+    """Subtract from score[k] half the square of the sum of factor[row, d] * tile[d] - shift over one to four d."""
+    n, d = last - first, first
+    a = factor[row, d]
+    if n == 1:
         for i in range(tile.shape[1]):
-            score[k, i] -= 0.5 * lanes[WORK, i] * lanes[WORK, i]
+            work = a * tile[d, i] - shift
+            score[k, i] -= 0.5 * work * work
+        return
+    b = factor[row, d + 1]
+    if n == 2:
+        for i in range(tile.shape[1]):
+            work = a * tile[d, i] + b * tile[d + 1, i] - shift
+            score[k, i] -= 0.5 * work * work
+        return
+    c = factor[row, d + 2]
+    if n == 3:
+        for i in range(tile.shape[1]):
+            work = a * tile[d, i] + b * tile[d + 1, i] + c * tile[d + 2, i] - shift
+            score[k, i] -= 0.5 * work * work
+        return
+    e = factor[row, d + 3]
+    for i in range(tile.shape[1]):
+        work = a * tile[d, i] + b * tile[d + 1, i] + c * tile[d + 2, i] + e * tile[d + 3, i] - shift
+        score[k, i] -= 0.5 * work * work
 
 
 @numba.njit(**PART)
 def _add_scatter(tile, betp, k, scatter, lanes):
-    """Add to `scatter` sum_i betp_ki x_i x_i', its upper triangle, or its diagonal in scatter[0]."""
+    """Add to `scatter` sum_i betp_ki x_i x_i', its lower triangle, or its diagonal in scatter[0]."""
     dim = tile.shape[0]
-    is_diagonal = scatter.shape[0] < dim
-    for d in range(dim):
-        for i in range(tile.shape[1]):
-            lanes[WORK, i] = betp[k, i] * tile[d, i]
-        if is_diagonal:
+    if scatter.shape[0] < dim:
+        for d in range(dim):
             total = 0.0
             for i in range(tile.shape[1]):
-                total += lanes[WORK, i] * tile[d, i]
+                total += betp[k, i] * tile[d, i] * tile[d, i]
             scatter[0, d] += total
-        else:
-            _add_dots(scatter, d, tile, lanes, WORK, d)
+        return
+    whole = dim // 4 * 4
+    for d in range(0, whole, 4):
+        _add_square(tile, betp, k, d, scatter)
+    for d in range(min(4, whole), dim):
+        for i in range(tile.shape[1]):
+            lanes[WORK, i] = betp[k, i] * tile[d, i]
+        _add_dots(scatter, d, tile, lanes, WORK, d // 4 * 4 if d < whole else d + 1)
+
+
+@numba.njit(**PART)
+def _add_square(tile, betp, k, d, scatter):
+    """The ten products of four features, at once."""
+    aa, ab, bb, ac, bc, cc, ae, be, ce, ee = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(tile.shape[1]):
+        a, b, c, e = tile[d, i], tile[d + 1, i], tile[d + 2, i], tile[d + 3, i]
+        pa, pb, pc, pe = betp[k, i] * a, betp[k, i] * b, betp[k, i] * c, betp[k, i] * e
+        aa += pa * a
+        ab += pa * b
+        bb += pb * b
+        ac += pa * c
+        bc += pb * c
+        cc += pc * c
+        ae += pa * e
+        be += pb * e
+        ce += pc * e
+        ee += pe * e
+    scatter[d, d] += aa
+    scatter[d + 1, d] += ab
+    scatter[d + 1, d + 1] += bb
+    scatter[d + 2, d] += ac
+    scatter[d + 2, d + 1] += bc
+    scatter[d + 2, d + 2] += cc
+    scatter[d + 3, d] += ae
+    scatter[d + 3, d + 1] += be
+    scatter[d + 3, d + 2] += ce
+    scatter[d + 3, d + 3] += ee
 
 
 @cached(**KERNEL)
@@ -288,13 +347,17 @@ def _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, wid
     is_shared = factors.shape[0] == 0
     weighted = weight.shape[0] > 0
     coefficients = np.exp(log_weights)
-    tile = np.empty((dim, width))
-    score = np.empty((n_clusters, width))
-    roots = np.empty((powers.shape[0], n_clusters, width))
-    betp = np.empty((n_clusters, width))
-    mass = np.empty((n_focal, width))
-    lanes = np.empty((4, width))
-    row_weight = np.ones(width)
+    is_plain = n_focal == n_clusters
+    for j in range(n_focal):
+        is_plain = is_plain and starts[j + 1] == j + 1 and members[j] == j
+    n_roots = powers.shape[0] * n_clusters
+    scratch = np.empty((dim + 5 + 2 * n_clusters + n_roots + n_focal, width))
+    tile, lanes, row_weight = scratch[:dim], scratch[dim : dim + 4], scratch[dim + 4]
+    score, scratch = scratch[dim + 5 : dim + 5 + n_clusters], scratch[dim + 5 + n_clusters :]
+    betp, mass = scratch[:n_clusters], scratch[n_clusters : n_clusters + n_focal]
+    roots = scratch[n_clusters + n_focal :].reshape((powers.shape[0], n_clusters, width))
+    for i in range(width):
+        row_weight[i] = 1.0
     log_likelihood = 0.0
     for first in range(0, n_rows, width):
         n = min(width, n_rows - first)
@@ -318,14 +381,18 @@ def _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, wid
         if np.isnan(part):
             part = _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight)
         log_likelihood += part
-        _pignistic(mass, coefficients, lanes, starts, members, betp, counts)
         if log_out.shape[0] > 0:
             for i in range(n):
                 log_out[first + i] = np.log(lanes[TOTAL, i]) + lanes[PEAK, i]
         if masses_out.shape[0] > 0:
             _store(mass, lanes, first, n, masses_out)
+        if is_plain:
+            betp = mass
+            _normalise_plain(mass, lanes, counts)
+        else:
+            _pignistic(mass, coefficients, lanes, starts, members, betp, counts)
         for k in range(n_clusters):
-            _add_dots(sums, k, tile, betp, k, 0)
+            _add_dots(sums, k, tile, betp, k, dim)
             if scatters.shape[1] > 0:
                 _add_scatter(tile, betp, k, scatters[k], lanes)
     return log_likelihood
@@ -365,15 +432,20 @@ def _masses_by_products(roots, coefficients, starts, members, power_of, mass, la
             for i in range(mass.shape[1]):
                 mass[j, i] = 0.0
             continue
-        if (end - at) % 2 == 1:
+        if end - at == 1:
             for i in range(mass.shape[1]):
                 mass[j, i] = a * roots[p, k, i]
-            at += 1
-        else:
-            m = members[at + 1]
+                lanes[TOTAL, i] += mass[j, i]
+            continue
+        m = members[at + 1]
+        if end - at == 2:
             for i in range(mass.shape[1]):
                 mass[j, i] = a * roots[p, k, i] * roots[p, m, i]
-            at += 2
+                lanes[TOTAL, i] += mass[j, i]
+            continue
+        at += (end - at) % 2
+        for i in range(mass.shape[1]):
+            mass[j, i] = a if at == starts[j] else a * roots[p, k, i]
         while at < end:
             k, m = members[at], members[at + 1]
             for i in range(mass.shape[1]):
@@ -407,14 +479,15 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
         lanes[TOTAL, i] = 0.0
     for j in range(log_weights.shape[0]):
         at, end = starts[j], starts[j + 1]
-        share = 1.0 / (end - at)
-        for i in range(score.shape[1]):
-            mass[j, i] = log_weights[j]
-        if (end - at) % 2 == 1:
-            k = members[at]
+        a, share, k = log_weights[j], 1.0 / (end - at), members[at]
+        if end - at == 1:
             for i in range(score.shape[1]):
-                mass[j, i] += share * score[k, i]
-            at += 1
+                mass[j, i] = a + score[k, i]
+                lanes[PEAK, i] = max(lanes[PEAK, i], mass[j, i])
+            continue
+        at += (end - at) % 2
+        for i in range(score.shape[1]):
+            mass[j, i] = a if at == starts[j] else a + share * score[k, i]
         while at < end:
             k, m = members[at], members[at + 1]
             for i in range(score.shape[1]):
@@ -431,9 +504,20 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
 
 
 @numba.njit(**PART)
+def _normalise_plain(mass, lanes, counts):
+    """Make masses of single clusters sum to the rows' weights, and add them to `counts`."""
+    for k in range(mass.shape[0]):
+        total = 0.0
+        for i in range(mass.shape[1]):
+            mass[k, i] *= lanes[NORM, i]
+            total += mass[k, i]
+        counts[0, k] += total
+
+
+@numba.njit(**PART)
 def _pignistic(mass, coefficients, lanes, starts, members, betp, counts):
     """Add a tile's masses, once normalised, to `counts`, and share them among the clusters."""
-    _add_dots(counts, 0, mass, lanes, NORM, 0)
+    _add_dots(counts, 0, mass, lanes, NORM, mass.shape[0])
     betp[:] = 0.0
     for j in range(mass.shape[0]):
         at, end = starts[j], starts[j + 1]

@@ -1,7 +1,8 @@
 r"""One step of EM on few rows, compiled: parameters from a vector of statistics, and what the rows say of them.
 
 The vector holds counts :math:`n_j` of the focal sets (M), and of the clusters counts :math:`c_k` (C), sums (C D) and
-second moments (C D D); with one covariance for all clusters, counts of the sets and sums alone. Where meta-clusters
+second moments, their lower triangles (C D (D + 1) / 2) or diagonals (C D); with one covariance for all clusters, counts
+of the sets and sums alone. Where meta-clusters
 have own covariances it does not lead to the maximum of Q but towards it: what a focal set expects of a cluster beyond
 the cluster's own moments is taken from what the rows say of it (`_gather_own`). The difference vanishes where moments
 match, which is the M-step's condition, and with singletons only there is none.
@@ -60,7 +61,8 @@ def maximise(problem, call, params, spare, vector):
             return 0.0
         fill_covariance(joint, weight, model[1] + (model[2] > 0), ridge, covariances[0])
         return 1.0
-    first, second = n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
+    is_diagonal = call[4][2].shape[1] < dim
+    first, at = n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
     for k in range(n_clusters):
         counts[k] = vector[n_focal + k]
         if not counts[k] > 0:
@@ -68,9 +70,10 @@ def maximise(problem, call, params, spare, vector):
         for d in range(dim):
             means[k, d] = vector[first + k * dim + d] / counts[k]
         for d in range(dim):
-            for e in range(dim):
-                moment = vector[second + (k * dim + d) * dim + e]
-                scatters[k, d, e] = moment - counts[k] * means[k, d] * means[k, e]
+            for e in range(d if is_diagonal else 0, d + 1):
+                scatters[k, d, e] = vector[at] - counts[k] * means[k, d] * means[k, e]
+                scatters[k, e, d] = scatters[k, d, e]
+                at += 1
             if not scatters[k, d, d] > 0:
                 return 0.0
     fit_covariances(model, counts, scatters, axes, covariances)
@@ -304,17 +307,16 @@ def _gather_own(params, sets, focal, sums_out, ridge, rows, vector):
     n_focal, (n_clusters, dim) = counts.shape[1], means.shape
     own, first, second = n_focal, n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
     is_diagonal = scatters.shape[1] < dim
+    n_moments = dim if is_diagonal else dim * (dim + 1) // 2
     for k in range(n_clusters):
         rows[k] = 0.0
         vector[own + k] = 0.0
+        place = second + k * n_moments
         for d in range(dim):
             vector[first + k * dim + d] = sums[k, d]
-            for e in range(d, dim):
-                at = second + (k * dim + d) * dim + e
-                if is_diagonal:
-                    vector[at] = scatters[k, 0, d] if d == e else 0.0
-                else:
-                    vector[at] = scatters[k, d, e]
+            for e in range(d if is_diagonal else 0, d + 1):
+                vector[place] = scatters[k, 0, d] if is_diagonal else scatters[k, d, e]
+                place += 1
     for j in range(n_focal):
         vector[j] = counts[0, j]
         size = starts[j + 1] - starts[j]
@@ -333,15 +335,18 @@ def _gather_own(params, sets, focal, sums_out, ridge, rows, vector):
                     for e in range(dim):
                         width += set_covariances[j, d, e] * precisions[k, d, e] / dim
             vector[own + k] += weight * width
+            place = second + k * n_moments
             for d in range(dim):
                 vector[first + k * dim + d] += weight * (width * means[k, d] - set_means[j, d])
-                for e in range(d, d + 1 if is_diagonal else dim):
+                for e in range(d if is_diagonal else 0, d + 1):
                     mine = covariances[k, d, e] + means[k, d] * means[k, e]
                     expected = set_covariances[j, 0, d] if is_diagonal else set_covariances[j, d, e]
                     expected += set_means[j, d] * set_means[j, e]
-                    vector[second + (k * dim + d) * dim + e] += weight * (width * mine - expected)
+                    vector[place] += weight * (width * mine - expected)
+                    place += 1
     for k in range(n_clusters):
+        place = second + k * n_moments
         for d in range(dim):
-            vector[second + (k * dim + d) * dim + d] += rows[k] * ridge[d]
-            for e in range(d):
-                vector[second + (k * dim + d) * dim + e] = vector[second + (k * dim + e) * dim + d]
+            place += 0 if is_diagonal else d
+            vector[place] += rows[k] * ridge[d]
+            place += 1

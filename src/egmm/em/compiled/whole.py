@@ -56,6 +56,12 @@ ROUNDING = 1e-13
 MAX_REVIVALS = 5
 """Times that light sets may be given more weight."""
 
+LEAST_KEPT = 3
+"""Steps of EM that Anderson's method begins with: of fewer it makes many steps in vain."""
+
+SUM = PART | {"fastmath": {"reassoc", "contract"}}
+"""Sums may be reordered."""
+
 
 @cached(**STRICT)
 def fit_whole(problem, single, every, labels, options, best, first_covariances, spare, numbers, history):
@@ -171,6 +177,7 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
     history[n_done] = numbers[VALUES, 0]
     _set_statistics(params, stage[0][5], is_shared, vectors)
     n_steps, n_kept, n_quiet, look, is_near = 0, 0, 0, looks[0], False
+    least_kept = LEAST_KEPT if n_focal == n_clusters else 1
     while n_done < max_steps:
         if _leave_light(params[0], stage, problem[5], changes, moves):
             for slot in range(n_kept):
@@ -183,7 +190,7 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
                 numbers[OLD_VALUES + at, i] = numbers[at, i]
         _copy(params[4], last[4])
         gain = -np.inf
-        if n_kept > 0 and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
+        if n_kept >= least_kept and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
             gain = _gain_of_step(problem, stage, spare, numbers)
             if not gain >= 0:
                 n_kept, is_near = 0, False
@@ -200,7 +207,7 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
         was_near, is_near = is_near, n_steps >= FEWEST and gain < CRAWL * problem[2]
         if was_near and is_near:
             if n_kept == 0:
-                _set_metric(vectors, params, n_counts)
+                _set_metric(vectors, params, n_counts, spare[0])
             elif n_kept == memory:
                 n_kept = _forget_oldest(changes, moves, spare[10])
             for i in range(size):
@@ -237,14 +244,15 @@ def _set_statistics(params, sets, is_shared, vectors):
                         own = share * vectors[NEW, j] * share * means[members[other], d]
                         vectors[TO, n_focal + members[at] * dim + d] += own
         return
-    first, second = n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
+    first, at = n_focal + n_clusters, n_focal + n_clusters * (1 + dim)
+    is_diagonal = vectors.shape[1] == at + n_clusters * dim
     for k in range(n_clusters):
         count = vectors[NEW, n_focal + k]
         for d in range(dim):
             vectors[TO, first + k * dim + d] = count * means[k, d]
-            for e in range(dim):
-                moment = covariances[k, d, e] + means[k, d] * means[k, e]
-                vectors[TO, second + (k * dim + d) * dim + e] = count * moment
+            for e in range(d if is_diagonal else 0, d + 1):
+                vectors[TO, at] = count * (covariances[k, d, e] + means[k, d] * means[k, e])
+                at += 1
 
 
 @numba.njit(**PART)
@@ -279,39 +287,34 @@ def _gain_of_step(problem, stage, spare, numbers):
 
 
 @numba.njit(**PART)
-def _set_metric(vectors, params, n_counts):
+def _set_metric(vectors, params, n_counts, variances):
     """Fill the weights in which differences of statistics are measured: about their information."""
     means, covariances = params[1], params[2]
     n_focal, (n_clusters, dim), n_matrices = params[0].shape[0], means.shape, covariances.shape[0]
+    at = n_counts + n_clusters * dim
+    is_shared, is_diagonal = n_counts == n_focal, vectors.shape[1] == at + n_clusters * dim
     for j in range(n_counts):
         vectors[METRIC, j] = 1 / max(vectors[NEW, j], 1e-3)
+    for d in range(dim):
+        variances[d] = 0.0
+        for m in range(n_matrices):
+            variances[d] += covariances[m, d, d] / n_matrices
     for k in range(n_clusters):
-        count = vectors[NEW, n_focal + k] if n_counts > n_focal else 1.0
+        count = 1.0 if is_shared else vectors[NEW, n_focal + k]
         for d in range(dim):
-            mine = 0.0
-            for m in range(n_matrices):
-                mine += covariances[m, d, d] / n_matrices
-            vectors[METRIC, n_counts + k * dim + d] = 1 / (count * mine)
-            for e in range(dim if n_counts > n_focal else 0):
-                other = 0.0
-                for m in range(n_matrices):
-                    other += covariances[m, e, e] / n_matrices
-                at = n_counts + (n_clusters + k * dim + d) * dim + e
-                vectors[METRIC, at] = 0.5 / (count * mine * other)
+            vectors[METRIC, n_counts + k * dim + d] = 1 / (count * variances[d])
+            for e in range(d + 1 if is_shared else d if is_diagonal else 0, d + 1):
+                # A product of two features counts twice: it is there once for two.
+                vectors[METRIC, at] = (0.5 if d == e else 1.0) / (count * variances[d] * variances[e])
+                at += 1
 
 
-@numba.njit(**PART)
+@numba.njit(**SUM)
 def _product(metric, a, b):
-    """Sum of products, in four parts: one sum would wait for itself."""
-    first, second, third, fourth, size = 0.0, 0.0, 0.0, 0.0, metric.shape[0]
-    for i in range(0, size - 3, 4):
-        first += metric[i] * a[i] * b[i]
-        second += metric[i + 1] * a[i + 1] * b[i + 1]
-        third += metric[i + 2] * a[i + 2] * b[i + 2]
-        fourth += metric[i + 3] * a[i + 3] * b[i + 3]
-    for i in range(size - size % 4, size):
-        first += metric[i] * a[i] * b[i]
-    return (first + second) + (third + fourth)
+    total = 0.0
+    for i in range(metric.shape[0]):
+        total += metric[i] * a[i] * b[i]
+    return total
 
 
 @numba.njit(**PART)
@@ -455,7 +458,7 @@ def _automatic_ridge(problem, covariances):
 def _start(problem, stage, labels, is_automatic, spare):
     """Parameters of hard groups and the ridge, as `start.start_parameters`; False where a group has no covariance."""
     model, ridge = problem[1], problem[4]
-    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]
+    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]  # X by columns.
     params, vectors = stage[1], stage[4]
     weights, means, covariances, axes = params[0], params[1], params[2], params[3]
     counts, sums, average = spare[7], spare[8], spare[14]
@@ -463,43 +466,51 @@ def _start(problem, stage, labels, is_automatic, spare):
     is_shared = stage[0][4][2].shape[0] == 0
     first = n_clusters if is_shared else 2 * n_clusters
     second = first + n_clusters * dim
+    is_diagonal = vectors.shape[1] == second + n_clusters * dim
+    n_moments = dim if is_diagonal else dim * (dim + 1) // 2
     vectors[TO, :] = 0.0
     counts[:] = 0.0
     sums[:] = 0.0
     average[:] = 0.0
-    for i in range(X.shape[0]):
+    for i in range(X.shape[1]):
         k = labels[i]
         counts[k] += sample_weight[i]
         for d in range(dim):
-            sums[k, d] += sample_weight[i] * (X[i, d] - centre[d])
+            sums[k, d] += sample_weight[i] * (X[d, i] - centre[d])
     for k in range(n_clusters):
         if not counts[k] > 0:
             return False
         for d in range(dim):
             means[k, d] = sums[k, d] / counts[k]
-    for i in range(X.shape[0]):
+    for i in range(X.shape[1]):
         k = labels[i]
         share = 1 / (n_clusters * max(counts[k] - 1.0, counts[k] / 2))
+        at = second + k * n_moments
         for d in range(dim):
-            offset = sample_weight[i] * (X[i, d] - centre[d] - means[k, d])
-            for e in range(dim):
-                product = offset * (X[i, e] - centre[e] - means[k, e])
+            offset = sample_weight[i] * (X[d, i] - centre[d] - means[k, d])
+            for e in range(d + 1):
+                product = offset * (X[e, i] - centre[e] - means[k, e])
                 average[0, d, e] += share * product
-                if not is_shared:
-                    vectors[TO, second + (k * dim + d) * dim + e] += product
+                if not is_shared and (d == e or not is_diagonal):
+                    vectors[TO, at] += product
+                    at += 1
+    for d in range(dim):
+        for e in range(d):
+            average[0, e, d] = average[0, d, e]
     if is_automatic:
         _automatic_ridge(problem, average)
+    at = second
     for k in range(n_clusters):
         vectors[TO, k] = counts[k]
         trace = 0.0
         for d in range(dim):
             vectors[TO, first + k * dim + d] = sums[k, d]
-            if not is_shared:
-                at = second + (k * dim + d) * dim
-                vectors[TO, at + d] += counts[k] * ridge[d]
-                trace += vectors[TO, at + d]
-                for e in range(dim):
-                    vectors[TO, at + e] += sums[k, d] * means[k, e]
+            for e in range(d + 1 if is_shared else d if is_diagonal else 0, d + 1):
+                if d == e:
+                    vectors[TO, at] += counts[k] * ridge[d]
+                    trace += vectors[TO, at]
+                vectors[TO, at] += sums[k, d] * means[k, e]
+                at += 1
         if not is_shared:
             vectors[TO, n_clusters + k] = counts[k]
             for d in range(dim):  # Volumes and shapes that iterations begin with.
