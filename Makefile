@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Every process may compile the kernels anew and start clusters of its own: more of them save little.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
 
 .PHONY: demo test test-fast lint types imports docs clean
 
@@ -9,10 +11,10 @@ demo: $(VENV)/.installed
 	$(BIN)/egmm demo --force
 
 test: lint types imports
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

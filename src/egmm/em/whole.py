@@ -23,7 +23,7 @@ from egmm.em.start import META_WEIGHT, Sample
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.source import BLOCK_ROWS
 
-MEMORY = 5
+MEMORY = 8
 """Steps that an extrapolation looks back on."""
 
 LETTERS = {"I": 0, "E": 1, "V": 2}

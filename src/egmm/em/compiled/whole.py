@@ -56,9 +56,6 @@ ROUNDING = 1e-13
 MAX_REVIVALS = 5
 """Times that light sets may be given more weight."""
 
-LEAST_KEPT = 3
-"""Steps of EM that Anderson's method begins with: of fewer it makes many steps in vain."""
-
 SUM = PART | {"fastmath": {"reassoc", "contract"}}
 """Sums may be reordered."""
 
@@ -177,7 +174,6 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
     history[n_done] = numbers[VALUES, 0]
     _set_statistics(params, stage[0][5], is_shared, vectors)
     n_steps, n_kept, n_quiet, look, is_near = 0, 0, 0, looks[0], False
-    least_kept = LEAST_KEPT if n_focal == n_clusters else 1
     while n_done < max_steps:
         if _leave_light(params[0], stage, problem[5], changes, moves):
             for slot in range(n_kept):
@@ -190,7 +186,7 @@ def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, fir
                 numbers[OLD_VALUES + at, i] = numbers[at, i]
         _copy(params[4], last[4])
         gain = -np.inf
-        if n_kept >= least_kept and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
+        if n_kept > 0 and _extrapolate(vectors, changes, moves, n_kept, n_counts, spare):
             gain = _gain_of_step(problem, stage, spare, numbers)
             if not gain >= 0:
                 n_kept, is_near = 0, False
