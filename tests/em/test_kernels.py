@@ -127,6 +127,15 @@ def test_sets_without_weight_are_as_if_they_were_not_there(rng, mixture, model_o
     assert_same(got, estep.e_step(X, None, model, "full"))
 
 
+@pytest.mark.parametrize(
+    "shares", [np.eye(3)[[1, 0, 2]], [[1, 0, 0], [0, 1, 0], [0.5, 0, 0.5]], [[1, 0, 0], [0, 1, 0], [0, 1, 0]]]
+)
+def test_as_many_sets_as_clusters_need_not_be_the_clusters(rng, mixture, model_of, shares) -> None:
+    model = model_of(mixture("singletons", 3, 3, "shared"))._replace(shares=np.array(shares, dtype=float))
+    X = 3 * rng.normal(size=(200, 3))
+    assert_same(run(X, None, model, sets_of(model)), estep.e_step(X, None, model, "full"))
+
+
 @pytest.mark.parametrize("n", [1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE - 1, 3 * TILE + 17])
 @pytest.mark.parametrize("family", ["full", "singletons"])
 @pytest.mark.parametrize("covariances", ["shared", "diagonal"])

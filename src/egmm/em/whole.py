@@ -182,8 +182,8 @@ class _Room:
             for how in (sets, sets._replace(powers=sets.powers[:0]))
         )
         focal = np.empty((n_focal, dim)), np.empty((n_focal, self.edge, dim)), np.empty((n_clusters, self.edge, dim))
-        n_moments = {0: 0, 1: 1 + dim, dim: 1 + dim * (dim + 1) // 2}[self.edge]
-        size = n_focal + n_clusters * (dim + n_moments)
+        n_second = {0: 0, 1: 1 + dim, dim: 1 + dim * (dim + 1) // 2}[self.edge]  # With the clusters' own counts.
+        size = n_focal + n_clusters * (dim + n_second)
         vectors, seen = np.zeros((6, size)), np.empty((2, MEMORY, size))
         return call, self._params(n_focal), self._params(n_focal), focal, vectors, *seen, in_logs
 

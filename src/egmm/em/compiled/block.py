@@ -219,7 +219,7 @@ def _quadratic(tile, factor, mean, norm, score, k, lanes):
         score[k, i] = norm
     for e in range(dim):
         if is_diagonal:
-            _subtract_square(tile, factor, 0, e, e + 1, mean[e], score, k)
+            _subtract_square(tile, factor, 0, e, 1, mean[e], score, k)
         elif e < 4:
             _subtract_square(tile, factor, e, 0, e + 1, mean[e], score, k)
         else:
@@ -231,9 +231,11 @@ def _quadratic(tile, factor, mean, norm, score, k, lanes):
 
 
 @numba.njit(**PART)
-def _subtract_square(tile, factor, row, first, last, shift, score, k):
-    """Subtract from score[k] half the square of the sum of factor[row, d] * tile[d] - shift over one to four d."""
-    n, d = last - first, first
+def _subtract_square(tile, factor, row, d, n, shift, score, k):
+    """Subtract from score[k] half the square of the sum of factor[row] * tile over `n` features from d on, less shift.
+
+    One to four features: in one loop, the square needs no place in memory.
+    """
     a = factor[row, d]
     if n == 1:
         for i in range(tile.shape[1]):
@@ -280,7 +282,7 @@ def _add_scatter(tile, betp, k, scatter, lanes):
 
 @numba.njit(**PART)
 def _add_square(tile, betp, k, d, scatter):
-    """The ten products of four features, at once."""
+    """Add the ten products of four features from d on: each is read once for all."""
     aa, ab, bb, ac, bc, cc, ae, be, ce, ee = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(tile.shape[1]):
         a, b, c, e = tile[d, i], tile[d + 1, i], tile[d + 2, i], tile[d + 3, i]
@@ -347,7 +349,7 @@ def _sweep(X, by_columns, weight, centre, density, sets, sums_out, rows_out, wid
     is_shared = factors.shape[0] == 0
     weighted = weight.shape[0] > 0
     coefficients = np.exp(log_weights)
-    is_plain = n_focal == n_clusters
+    is_plain = n_focal == n_clusters  # Set j is cluster j: masses are what the clusters have.
     for j in range(n_focal):
         is_plain = is_plain and starts[j + 1] == j + 1 and members[j] == j
     n_roots = powers.shape[0] * n_clusters
@@ -505,7 +507,7 @@ def _masses_by_logs(score, log_weights, starts, members, mass, lanes, row_weight
 
 @numba.njit(**PART)
 def _normalise_plain(mass, lanes, counts):
-    """Make masses of single clusters sum to the rows' weights, and add them to `counts`."""
+    """Make masses of clusters alone sum to the rows' weights, and add them to `counts`."""
     for k in range(mass.shape[0]):
         total = 0.0
         for i in range(mass.shape[1]):

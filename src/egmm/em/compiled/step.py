@@ -2,10 +2,10 @@ r"""One step of EM on few rows, compiled: parameters from a vector of statistics
 
 The vector holds counts :math:`n_j` of the focal sets (M), and of the clusters counts :math:`c_k` (C), sums (C D) and
 second moments, their lower triangles (C D (D + 1) / 2) or diagonals (C D); with one covariance for all clusters, counts
-of the sets and sums alone. Where meta-clusters
-have own covariances it does not lead to the maximum of Q but towards it: what a focal set expects of a cluster beyond
-the cluster's own moments is taken from what the rows say of it (`_gather_own`). The difference vanishes where moments
-match, which is the M-step's condition, and with singletons only there is none.
+of the sets and sums alone. Where meta-clusters have own covariances it does not lead to the maximum of Q but towards
+it: what a focal set expects of a cluster beyond the cluster's own moments is taken from what the rows say of it
+(`_gather_own`). The difference vanishes where moments match, which is the M-step's condition, and with singletons only
+there is none.
 
 Arrays are handed over, not made here, and filled by loops: NumPy's ways to do so take longer to compile than the rest.
 
@@ -15,7 +15,7 @@ problem : (addresses, model, weight, scatter, ridge, certainty, limits)
     Addresses of compiled functions, the model's letters, weight and scatter of all rows, ridge (D,), prior on single
     clusters, and what separates the ordinary.
 call : arguments of `compiled.block.block_pass`
-    Density and weights of the sets are filled here.
+    Density and weights of the sets are filled here; rows are by columns.
 focal : (means, covariances, precisions)
     Of the focal sets (M, D) and (M, D, D), and of the clusters (C, D, D); diagonals are (M, 1, D) and (C, 1, D).
 in_logs : the same arguments without the plan of roots

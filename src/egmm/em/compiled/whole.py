@@ -10,6 +10,8 @@ moves, in_logs), where `last` are the parameters before a step, `vectors` (6, si
 average): twice (memory, memory), (memory,), (D, D) and (1, D, D).
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -56,8 +58,8 @@ ROUNDING = 1e-13
 MAX_REVIVALS = 5
 """Times that light sets may be given more weight."""
 
-SUM = PART | {"fastmath": {"reassoc", "contract"}}
-"""Sums may be reordered."""
+SUM: dict[str, Any] = PART | {"fastmath": {"reassoc", "contract"}}
+"""A sum that may be reordered, else each addition would wait for the one before."""
 
 
 @cached(**STRICT)
@@ -300,7 +302,7 @@ def _set_metric(vectors, params, n_counts, variances):
         for d in range(dim):
             vectors[METRIC, n_counts + k * dim + d] = 1 / (count * variances[d])
             for e in range(d + 1 if is_shared else d if is_diagonal else 0, d + 1):
-                # A product of two features counts twice: it is there once for two.
+                # Of a symmetric matrix a product of two features is there once: it counts twice.
                 vectors[METRIC, at] = (0.5 if d == e else 1.0) / (count * variances[d] * variances[e])
                 at += 1
 
@@ -454,7 +456,7 @@ def _automatic_ridge(problem, covariances):
 def _start(problem, stage, labels, is_automatic, spare):
     """Parameters of hard groups and the ridge, as `start.start_parameters`; False where a group has no covariance."""
     model, ridge = problem[1], problem[4]
-    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]  # X by columns.
+    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]
     params, vectors = stage[1], stage[4]
     weights, means, covariances, axes = params[0], params[1], params[2], params[3]
     counts, sums, average = spare[7], spare[8], spare[14]
