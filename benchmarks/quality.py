@@ -29,10 +29,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
 from egmm import select_model
+from egmm.candidate import Candidate
 from egmm.datasets import load_uci
 from egmm.em.covariance import n_covariance_parameters
 from egmm.metrics import set_scores
-from egmm.selection import Candidate, Selection
+from egmm.selection import Selection
 
 MCLUST = {"iris": 0.904, "newthyroid": 0.877, "wine": 0.967, "seeds": 0.737, "ecoli": 0.452, "knowledge": 0.201}
 MCLUST["vehicle"] = 0.079

@@ -15,11 +15,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, mixture, scan, select_model
 from egmm import selection as selecting
+from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
 from egmm.em import fit
 from egmm.em.covariance import MODELS
 from egmm.em.start import draw_sample
-from egmm.selection import Candidate, Selection, _engine
+from egmm.selection import Selection, _engine
 
 mpl.use("Agg")
 

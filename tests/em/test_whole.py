@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from egmm import EGMM, FocalSets, select_model
+from egmm.candidate import Deferred
 from egmm.em import celeux_govaert, degenerate, estep, fit, whole
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
 from egmm.em.loop import Ascent
@@ -21,7 +22,6 @@ from egmm.em.parameters import Parameters
 from egmm.em.problem import Problem
 from egmm.em.start import Sample
 from egmm.em.whole import Wanted, can_fit_whole, fit_whole
-from egmm.selection import Deferred
 from em.problems import problem_of, start_of
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "r_peers.json").read_text())

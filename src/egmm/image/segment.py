@@ -12,13 +12,14 @@ from sklearn.utils.validation import has_fit_parameter
 from egmm._checks import FloatArray, check_integer, check_random
 from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets
+from egmm.candidate import Candidate
 from egmm.image.features import Distinct, columns_of, distinct_rows, noise_level
 from egmm.image.io import Image, read_images, read_mask
 from egmm.image.segmented import SegmentedImage, cluster_names
 from egmm.image.spatial import neighbourhood_of, pool_images
 from egmm.mixture import EGMM
 from egmm.rows.threads import one_blas_thread
-from egmm.selection import Candidate, Selection
+from egmm.selection import Selection
 
 START_POWERS = (1.0, 0.5, 0.0)
 """Starts weigh grey levels by their counts to these powers: the last ones see small areas, such as lesions, that drown
