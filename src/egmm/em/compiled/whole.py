@@ -453,20 +453,15 @@ def _automatic_ridge(problem, covariances):
 
 
 @numba.njit(**PART)
-def _start(problem, stage, labels, is_automatic, spare):
-    """Parameters of hard groups and the ridge, as `start.start_parameters`; False where a group has no covariance."""
-    model, ridge = problem[1], problem[4]
-    X, sample_weight, centre = stage[0][0], stage[0][2], stage[0][3]
-    params, vectors = stage[1], stage[4]
-    weights, means, covariances, axes = params[0], params[1], params[2], params[3]
-    counts, sums, average = spare[7], spare[8], spare[14]
+def _gather_groups(call, labels, n_moments, second, vector, counts, sums, means, average):
+    """Fill counts, sums and means of hard groups, second moments about these and their average; False if one is empty.
+
+    The moments go into the vector of statistics from `second` on: lower triangles, diagonals or, with one covariance,
+    none.
+    """
+    X, sample_weight, centre = call[0], call[2], call[3]
     n_clusters, dim = means.shape
-    is_shared = stage[0][4][2].shape[0] == 0
-    first = n_clusters if is_shared else 2 * n_clusters
-    second = first + n_clusters * dim
-    is_diagonal = vectors.shape[1] == second + n_clusters * dim
-    n_moments = dim if is_diagonal else dim * (dim + 1) // 2
-    vectors[TO, :] = 0.0
+    vector[:] = 0.0
     counts[:] = 0.0
     sums[:] = 0.0
     average[:] = 0.0
@@ -489,31 +484,50 @@ def _start(problem, stage, labels, is_automatic, spare):
             for e in range(d + 1):
                 product = offset * (X[e, i] - centre[e] - means[k, e])
                 average[0, d, e] += share * product
-                if not is_shared and (d == e or not is_diagonal):
-                    vectors[TO, at] += product
+                if n_moments > dim or (n_moments == dim and d == e):
+                    vector[at] += product
                     at += 1
     for d in range(dim):
         for e in range(d):
             average[0, e, d] = average[0, d, e]
+    return True
+
+
+@numba.njit(**PART)
+def _start(problem, stage, labels, is_automatic, spare):
+    """Parameters of hard groups and the ridge, as `start.start_parameters`; False where a group has no covariance."""
+    model, ridge = problem[1], problem[4]
+    params, vector = stage[1], stage[4][TO]
+    weights, means, covariances, axes = params[0], params[1], params[2], params[3]
+    counts, sums, average = spare[7], spare[8], spare[14]
+    n_clusters, dim = means.shape
+    is_shared = stage[0][4][2].shape[0] == 0
+    first = n_clusters if is_shared else 2 * n_clusters
+    second = first + n_clusters * dim
+    n_moments = (vector.shape[0] - second) // n_clusters
+    if not _gather_groups(stage[0], labels, n_moments, second, vector, counts, sums, means, average):
+        return False
     if is_automatic:
         _automatic_ridge(problem, average)
     at = second
     for k in range(n_clusters):
-        vectors[TO, k] = counts[k]
+        vector[k] = counts[k]
+        for d in range(dim):
+            vector[first + k * dim + d] = sums[k, d]
+        if is_shared:
+            continue
+        vector[n_clusters + k] = counts[k]
         trace = 0.0
         for d in range(dim):
-            vectors[TO, first + k * dim + d] = sums[k, d]
-            for e in range(d + 1 if is_shared else d if is_diagonal else 0, d + 1):
+            for e in range(d if n_moments == dim else 0, d + 1):
                 if d == e:
-                    vectors[TO, at] += counts[k] * ridge[d]
-                    trace += vectors[TO, at]
-                vectors[TO, at] += sums[k, d] * means[k, e]
+                    vector[at] += counts[k] * ridge[d]
+                    trace += vector[at]
+                vector[at] += sums[k, d] * means[k, e]
                 at += 1
-        if not is_shared:
-            vectors[TO, n_clusters + k] = counts[k]
-            for d in range(dim):  # Volumes and shapes that iterations begin with.
-                for e in range(dim):
-                    covariances[k, d, e] = trace / counts[k] if d == e else 0.0
+        for d in range(dim):  # Volumes and shapes that iterations begin with.
+            for e in range(dim):
+                covariances[k, d, e] = trace / counts[k] if d == e else 0.0
     if not is_shared:
         _copy(average[0], spare[5])
         eigenvalues(spare[5], axes, spare[8], 0)
