@@ -279,11 +279,14 @@ def test_candidates_keep_their_own_checkpoints(
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two worker processes of one thread, and a client that is Dask's default meanwhile."""
+    """Two worker processes of one thread, and a client that is Dask's default meanwhile.
+
+    Its port is any that is free: tests that run beside this one may have a cluster too.
+    """
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as workers,
         distributed.Client(workers) as client,
     ):
