@@ -54,7 +54,7 @@ WITH_SINGLETONS = ("pairs", "full", "singletons", "simple")
 
 MANY_FITS = 60
 """Fits of few rows that are worth compiling for, whether or not the code is in the cache: results must not depend on
-that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation half a minute, once."""
+that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation a minute or two, once."""
 
 COMPARED_ROWS = 2_000
 """Most rows of a sample on which partitions are compared."""
@@ -238,7 +238,7 @@ def select_model(
     """Fit every combination of number of clusters and covariance model, and choose.
 
     A criterion chooses the number of clusters, and what most of its covariance models agree on the covariance. A search
-    of sixty fits or more to few rows is compiled, which takes half a minute the first time.
+    of sixty fits or more to few rows is compiled, which takes a minute or two the first time.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ SUM: dict[str, Any] = PART | {"fastmath": {"reassoc", "contract"}}
 """A sum that may be reordered, else each addition would wait for the one before."""
 
 
-@cached(**STRICT)
+@cached(**STRICT, locals={"n_steps": numba.int64})  # Begun with a literal, the ascent would be compiled for that too.
 def fit_whole(problem, single, every, labels, options, best, first_covariances, spare, numbers, history):
     """Fit the classical mixture from every labelling, and from the best one the focal sets.
 
@@ -160,7 +160,7 @@ def _maximise(problem, stage, spare):
 # An ascent -------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(**PART)
+@numba.njit(**PART, locals={"n_kept": numba.int64})  # As above.
 def _ascend(problem, stage, spare, numbers, tol, max_steps, gives_up, looks, first_covariances, history, n_done):
     """EM until no more than about `tol` is left to gain; returns how it ended and the steps made.
 
