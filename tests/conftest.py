@@ -1,6 +1,7 @@
 """What every test shares: fixed seeds and the data sets that are not in the repository."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from egmm.datasets import Dataset, load_uci
 # Examples are the same in every run, and a busy machine is no failure.
 settings.register_profile("egmm", deadline=None, derandomize=True)
 settings.load_profile("egmm")
+
+# A shell starts what runs in the background with Ctrl-C ignored; the commands that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SEED = 20220901
 
