@@ -29,9 +29,10 @@ class Progress:
         self._written = 0.0
         self._done, self._note = 0, ""
 
-    def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
-        """Show that `done` steps are done, of `total` if that is known only now."""
+    def update(self, done: int, note: str = "", *, total: int | None = None, title: str | None = None) -> None:
+        """Show that `done` steps are done, of `total` if that is known only now, under another `title` if it changes."""
         self._total = self._total if total is None else total
+        self._title = self._title if title is None else title
         self._done, self._note = done, note
         now = time.monotonic()
         if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:

@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -21,21 +20,27 @@ from egmm._checks import check_choice, check_integer, check_random, reading_numb
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
-from egmm.candidate import MARKS, Candidate, Deferred
+from egmm.candidate import MARKS, Candidate, MixtureMaker, Outcome, mixture_criteria
 from egmm.cluster import BPEC, ECM, FCM, BootGMM
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
-from egmm.em.fit import EXPECTED_PASSES, choose_engine
-from egmm.em.start import Sample
-from egmm.em.whole import can_fit_whole
-from egmm.fitted import criteria_of, first_best
+from egmm.em.criteria import CRITERIA, first_best
+from egmm.em.fit import (
+    EXPECTED_PASSES,
+    DataSummary,
+    Failure,
+    Specification,
+    choose_engine,
+    fit_all,
+    seconds_in_numpy,
+    summarise,
+)
+from egmm.em.sample import Sample
+from egmm.fitted import naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM, Seen, Tried
+from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import Threads, available_cores, one_blas_thread
-
-CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
-"""Criteria of mixtures, and whether higher is better."""
 
 COVARIANCE_BY = ("agreement", "criterion")
 """What chooses among the covariance models of the number of clusters that the criterion has chosen."""
@@ -48,13 +53,6 @@ NEXT_WEIGHT = 0.85
 
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
-
-WITH_SINGLETONS = ("pairs", "full", "singletons", "simple")
-"""Families of focal sets whose fits are compiled as a whole."""
-
-MANY_FITS = 60
-"""Fits of few rows that are worth compiling for, whether or not the code is in the cache: results must not depend on
-that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation a minute or two, once."""
 
 COMPARED_ROWS = 2_000
 """Most rows of a sample on which partitions are compared."""
@@ -237,8 +235,7 @@ def select_model(
 ) -> Selection:
     """Fit every combination of number of clusters and covariance model, and choose.
 
-    A criterion chooses the number of clusters, and what most of its covariance models agree on the covariance. A search
-    of sixty fits or more to few rows is compiled, which takes a minute or two the first time.
+    A criterion chooses the number of clusters, and agreement with the other covariance models chooses the covariance.
 
     Parameters
     ----------
@@ -311,43 +308,143 @@ def select_model(
         raise ValueError("n_clusters must name at least one choice, got an empty list.")
     if random_state is not None or base.random_state is None:
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
-    seen: Seen | None = None
-    if isinstance(base, EGMM):
-        base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
-        seen = clone(base)._look(X, sample_weight)
     grid = [(model, count) for model in models for count in counts]
-    n_workers = 1 if is_remote(X) else n_jobs or available_cores()
-    # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
-    in_threads = getattr(base, "engine", "") == "numba"
-    order = sorted(range(len(grid)), key=partial(_turn, grid, models, sorted(set(counts), reverse=True)))
-    done: dict[int, Candidate] = {}
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
-
-        def run(numbers: list[int], *, gives_up: bool) -> None:
-            jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, seen, gives_up) for at in numbers]
-            for at, candidate in zip(numbers, _fit_all(jobs, n_workers, in_threads), strict=True):
-                done[at] = candidate
-                progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-
-        run(order, gives_up=True)
-        if not any(candidate.is_sound for candidate in done.values()):
-            run([at for at in order if done[at].is_given_up], gives_up=False)
-    candidates = [done[at] for at in range(len(grid))]
-    if seen is not None and len(models) > 1:
-        candidates = _compared(candidates, seen.sample, criterion)
+        if isinstance(base, EGMM):
+            candidates = _search(base, grid, X, sample_weight, n_jobs, progress, criterion)
+        else:
+            fit = {} if sample_weight is None else {"sample_weight": sample_weight}
+            jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
+            candidates = []
+            for candidate in in_order(_fit_peer, jobs, n_jobs or available_cores()):
+                candidates.append(candidate)
+                progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
 
 
-def _turn(grid: list[tuple[str, int]], models: list[str], counts: list[int], at: int) -> float:
-    """When a candidate is fitted: the dearest first, for what they take tells whether processes pay.
+# Mixtures ----------------------------------------------------------------------------------------------------
 
-    Fits of as many clusters share their labels. One of them is fitted amid those of the next larger number, so that
-    the labels are there when the others come.
-    """
-    model, count = grid[at]
-    return counts.index(count) + (models.index(model) / len(models) or -0.5)
+
+def _search(
+    base: EGMM,
+    grid: list[tuple[str, int]],
+    X: Any,
+    sample_weight: Any,
+    n_jobs: int | None,
+    progress: Progress,
+    criterion: str,
+) -> list[Candidate]:
+    """Fit all mixtures of a grid; those of one form together."""
+    check_parameters(base)
+    with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
+        diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
+        with naming_entries(base, rows):
+            random, with_sample = check_random(base.random_state), True
+            summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
+        search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
+        n_workers = 1 if is_remote(X) else n_jobs or available_cores()
+        candidates = search.run(n_workers)
+    if len({name for name, _ in grid}) > 1:
+        assert summary.sample is not None
+        return _compared(candidates, summary.sample, criterion)
+    return candidates
+
+
+class _Search:
+    """Fits of a grid under way."""
+
+    def __init__(
+        self,
+        base: EGMM,
+        rows: Any,
+        summary: DataSummary,
+        grid: list[tuple[str, int]],
+        data: tuple[Any, Any],
+        progress: Progress,
+    ) -> None:
+        self.rows, self.summary, self.data, self.progress = rows, summary, data, progress
+        self.models = [_candidate_of(base, name, count) for name, count in grid]
+        self.names = [name for name, _ in grid]
+        self.engine = self._engine(base)
+        self.done: dict[int, Candidate] = {}
+
+    def run(self, n_workers: int) -> list[Candidate]:
+        """Fit all; what degenerates is given up, unless nothing is sound."""
+        self._fit(range(len(self.models)), n_workers, gives_up=True)
+        if not any(candidate.is_sound for candidate in self.done.values()):
+            given_up = [at for at, candidate in self.done.items() if candidate.is_given_up]
+            self._fit(given_up, n_workers, gives_up=False)
+        return [self.done[at] for at in range(len(self.models))]
+
+    def _engine(self, base: EGMM) -> str:
+        """One engine for all fits: what one fit would not repay, a search may."""
+        n_rows, n_features = self.summary.shape
+        seconds = 0.0
+        for model in self.models:
+            shape = FocalSets.pairs(model.n_clusters).shares.shape
+            seconds += seconds_in_numpy(n_rows, n_features, *shape, resolve_covariance(model.covariance, n_features))
+        return choose_engine(base.engine, EXPECTED_PASSES * seconds)
+
+    def _fit(self, numbers: Iterable[int], n_workers: int, *, gives_up: bool) -> None:
+        groups = self._groups(numbers, gives_up)
+        with Threads(n_workers) as threads:
+            for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
+                self.done |= found
+                last = next(reversed(found.values()))
+                self.progress.update(len(self.done), f"{last.n_clusters} clusters, {last.covariance}")
+
+    def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
+        """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""
+        groups: dict[Any, dict[int, Specification | None]] = {}
+        for at in numbers:
+            model = self.models[at]
+            try:
+                _check_enough_rows(model, *self.summary.shape)
+                is_plain = model.focal_sets != "neighbours" if isinstance(model.focal_sets, str) else True
+                one = None
+                if is_plain and model.checkpoint is None and isinstance(model.init, str):
+                    one = specify(model, self.summary, family(model), gives_up=gives_up, engine=self.engine)
+                groups.setdefault(at if one is None else one.form, {})[at] = one
+            except ValueError as error:
+                self.done[at] = Candidate(model.n_clusters, self.names[at], failure=str(error))
+        return sorted(groups.values(), key=lambda group: -self.models[next(iter(group))].n_clusters)
+
+    def _fit_group(self, group: dict[int, Specification | None], gives_up: bool) -> dict[int, Candidate]:
+        began = time.perf_counter()
+        found: dict[int, ModelFit | Failure] = {}
+        specifications = [one for one in group.values() if one is not None]
+        if specifications:
+            results = fit_all(self.rows, self.summary, specifications)
+            for at, result in zip(group, results, strict=True):
+                is_failure = isinstance(result, Failure)
+                found[at] = result if is_failure else ModelFit(family(self.models[at]), result)
+        for at in group if not specifications else ():
+            try:
+                found[at] = fit_model(self.models[at], self.rows, self.summary, gives_up=gives_up)
+            except ReadError:
+                raise  # It would meet every candidate.
+            except ValueError as error:
+                found[at] = Failure(str(error))
+        seconds = (time.perf_counter() - began) / len(group)
+        return {at: self._candidate(at, one, seconds) for at, one in found.items()}
+
+    def _candidate(self, at: int, found: ModelFit | Failure, seconds: float) -> Candidate:
+        model, name = self.models[at], self.names[at]
+        if isinstance(found, Failure):
+            return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
+        make = MixtureMaker(model, found, self.data)
+        return Candidate(model.n_clusters, name, make, Outcome.of_mixture(found), mixture_criteria(found), seconds)
+
+
+def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
+    """A candidate to be fitted; each keeps its own checkpoint."""
+    candidate = clone(base).set_params(n_clusters=n_clusters, covariance=covariance)
+    if base.checkpoint is not None:
+        path = Path(base.checkpoint)
+        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{covariance}{path.suffix}")
+    return candidate
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -361,53 +458,12 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
 
 
-def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
-    """Engine of all fits together: what one fit would not repay, a search may."""
-    if is_remote(X):
-        return str(base.engine)
-    n_rows, n_features = np.shape(X)
-    shares = FocalSets.pairs(most_clusters).shares
-    is_plain_search = isinstance(base.init, str) and base.init == "mixture" and base.accelerate and base.prior is None
-    is_whole = is_plain_search and base.focal_sets in WITH_SINGLETONS and can_fit_whole(n_rows, n_features, shares)
-    if base.engine == "auto" and is_whole and n_fits >= MANY_FITS:
-        return "numba"
-    # Half the passes: the candidates are on average half as large as the largest.
-    return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)
-
-
-def _candidate(base: Any, model: str, n_clusters: int) -> Any:
-    """A candidate to be fitted; each keeps its own checkpoint."""
-    if not isinstance(base, EGMM):
-        return clone(base).set_params(n_clusters=n_clusters)
-    # Not a clone: scikit-learn's takes a third of a millisecond, and a search makes a hundred.
-    candidate = copy(base)
-    candidate.n_clusters, candidate.covariance = n_clusters, model
-    if base.checkpoint is not None:
-        path = Path(base.checkpoint)
-        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{model}{path.suffix}")
-    return candidate
-
-
-def _fit_all(jobs: list[tuple[Any, ...]], n_workers: int, in_threads: bool) -> Iterator[Candidate]:
-    """Fit candidates, in threads or processes; they come in the order of the jobs."""
-    if not in_threads:
-        yield from in_order(_fit_quietly, jobs, n_workers)
-        return
-    with _unwarned(), one_blas_thread(), Threads(n_workers) as threads:
-        yield from threads.map(partial(_fit, n_jobs=1) if n_workers > 1 else _fit, jobs)
-
-
 @contextmanager
 def _unwarned() -> Iterator[None]:
     """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def _fit_quietly(*job: Any, **options: Any) -> Candidate:
-    with _unwarned():
-        return _fit(*job, **options)
 
 
 def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
@@ -426,39 +482,28 @@ def _index(estimator: Any) -> Index:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _fit(
-    model: Any,
-    name: str,
-    X: Any,
-    sample_weight: Any,
-    seen: Seen | None,
-    gives_up: bool,
-    n_jobs: int | None = None,
-) -> Candidate:
+def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: int | None = None) -> Candidate:
     began, asked = time.perf_counter(), getattr(model, "n_jobs", None)
     if n_jobs is not None and hasattr(model, "n_jobs"):
         model.n_jobs = n_jobs  # Beside other fits; what comes later may have all cores again.
     try:
-        if seen is not None:
-            _check_enough_rows(model, *seen.shape)
-            tried = None if is_remote(X) else model._try(seen, gives_up=gives_up)
-            if isinstance(tried, Tried):
-                model.n_jobs = asked
-                made = Deferred(model, (X, sample_weight, seen), tried)
-                return Candidate(model.n_clusters, name, made, tried.criteria, time.perf_counter() - began)
-            model._fit(X, sample_weight, gives_up=gives_up, seen=seen, found=tried)
-            criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
-        else:
-            model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-            index = _index(model)
-            criteria = {index.name: float(index.read(model))}
+        with _unwarned():
+            model.fit(X, **options)
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     if hasattr(model, "n_jobs"):
         model.n_jobs = asked
-    return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
+    index = _index(model)
+    criteria = {index.name: float(index.read(model))}
+    return Candidate(
+        model.n_clusters, name, partial(_itself, model), Outcome.of_peer(model), criteria, time.perf_counter() - began
+    )
+
+
+def _itself(model: Any) -> Any:
+    return model
 
 
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
@@ -479,7 +524,7 @@ def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> li
     with one_blas_thread():
         for count in {candidates[at].n_clusters for at in sound}:
             places = [at for at in sound if candidates[at].n_clusters == count]
-            labels = np.array([candidates[at].labels(sample, drawn) for at in places])
+            labels = np.array([candidates[at].labels(sample.rows[drawn]) for at in places])
             weights = NEXT_WEIGHT ** np.arange(len(places))
             agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
             for at, agreement in zip(places, agreements, strict=True):

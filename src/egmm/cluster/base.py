@@ -30,7 +30,7 @@ from egmm.belief.uncertainty import nonspecificity
 from egmm.cluster.descent import Descent
 from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
 from egmm.cluster.prototypes import fit_prototypes, starting_means
-from egmm.em.start import SAMPLE_ROWS, Sample, draw_sample
+from egmm.em.sample import SAMPLE_ROWS, Sample, draw_sample
 from egmm.rows import FileRows
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread

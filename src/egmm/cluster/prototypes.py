@@ -9,7 +9,8 @@ from egmm._checks import FloatArray, check_choice
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
 from egmm.cluster.masses import ROUNDING, EuclideanCosts, Pricing, relative_masses
-from egmm.em.start import Sample, kmeans_labels, random_labels
+from egmm.em.labels import kmeans_labels, random_labels
+from egmm.em.sample import Sample
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 

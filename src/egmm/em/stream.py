@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from egmm._checks import FloatArray
-from egmm.em.parameters import Parameters
-from egmm.em.problem import Point, Problem
+from egmm.em.estep import entropy
+from egmm.em.fit import FitResult
+from egmm.em.mstep import cluster_moments
+from egmm.em.parameters import Parameters, components
+from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
@@ -29,12 +31,10 @@ class Stream:
     """Running statistics of the rows seen so far."""
 
     problem: Problem
-    """Focal sets, covariance model, ridge, engine and centre, as the first batch's fit left them; no rows."""
+    """Focal sets, covariance model, ridge, engine and units, as the first batch's fit left them; no rows."""
     params: Parameters
     statistics: Statistics
     """Scaled to the weight seen."""
-    scatter: FloatArray
-    """About the centre, scaled likewise."""
     weight: float
     mean_log_likelihood: float
     """Running mean over rows, each batch at the parameters it found."""
@@ -42,36 +42,44 @@ class Stream:
     """Of the masses, likewise."""
 
     @classmethod
-    def from_point(cls, problem: Problem, point: Point) -> "Stream":
+    def from_fit(cls, fit: FitResult) -> "Stream":
         """Start from a fit of the first batch."""
-        total = problem.moments
-        empty = replace(problem, rows=ArrayRows(np.empty((0, len(total.centre)))))
-        means = (point.log_likelihood / total.weight, point.entropy / total.weight)
-        return cls(empty, point.params, point.statistics, total.scatter, total.weight, *means)
+        problem, evaluation = fit.problem, fit.evaluation
+        empty = replace(problem, rows=ArrayRows(np.empty((0, len(problem.units.centre)))), kept=None, row_weights=None)
+        weight = float(problem.settings.weight[0])
+        means = (fit.log_likelihood / weight, fit.entropy / weight)
+        return cls(empty, evaluation.params, evaluation.statistics, weight, *means)
 
     def after(self, rows: RowSource, batch: Moments) -> "Stream":
         """Return what is known after a batch with these moments."""
-        problem, centre = self.problem, self.problem.moments.centre
-        batch = batch.about(centre)
-        point = replace(problem, rows=rows, moments=batch).evaluate(self.params)
+        problem, units = self.problem, self.problem.units
+        batch = batch.about(units.centre)
+        scatter = units.covariances_in(batch.scatter, diagonal=batch.scatter.ndim == 1)
+        if problem.settings.scatter.ndim == 2 and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        settings = problem.settings._replace(weight=np.array([batch.weight]), scatter=scatter[None])
+        found = replace(problem, rows=rows, settings=settings).evaluate(self.params)
         seen = self.weight + batch.weight
         step = (batch.weight / seen) ** EXPONENT
         keep, take = (1 - step) * seen / self.weight, step * seen / batch.weight
-        statistics = scaled(self.statistics, keep).plus(scaled(point.statistics, take))
-        scatter = keep * self.scatter + take * batch.scatter
-        total = Moments(seen, centre, scatter)
-        params = replace(problem, moments=total).m_step(point._replace(statistics=statistics))
-        log_likelihood = (1 - step) * self.mean_log_likelihood + step * point.log_likelihood / batch.weight
-        entropy = (1 - step) * self.mean_entropy + step * point.entropy / batch.weight
-        return Stream(problem, params, statistics, scatter, seen, log_likelihood, entropy)
+        statistics = self.statistics.times(keep).plus(found.statistics.times(take))
+        settings = problem.settings._replace(
+            weight=np.array([seen]), scatter=keep * problem.settings.scatter + take * scatter
+        )
+        problem = replace(problem, settings=settings)
+        params = _maximised(problem, self.params, statistics)
+        log_likelihood = (1 - step) * self.mean_log_likelihood + step * float(found.log_likelihood[0]) / batch.weight
+        open_part = float(entropy(found.statistics, found.model)[0]) / batch.weight
+        return Stream(
+            problem, params, statistics, seen, log_likelihood, (1 - step) * self.mean_entropy + step * open_part
+        )
 
 
-def scaled(statistics: Statistics, factor: float) -> Statistics:
-    """Statistics of the same rows with weights times `factor`."""
-    scatters = statistics.cluster_scatters
-    return Statistics(
-        factor * statistics.set_counts,
-        factor * statistics.cluster_sums,
-        None if scatters is None else factor * scatters,
-        factor * statistics.log_likelihood,
-    )
+def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> Parameters:
+    """Parameters after an M-step; the old ones where there is none."""
+    layout = problem.layout
+    evaluated = components(params, layout.shares, layout.kind)
+    moments = cluster_moments(statistics, params, evaluated, problem.settings, layout)
+    found, is_proper = problem.maximise(moments.vector(layout), params)
+    is_proper &= components(found, layout.shares, layout.kind).is_definite
+    return found if is_proper[0] else params
