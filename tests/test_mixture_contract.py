@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, FocalSets, select_model
-from egmm.rows.array import ArrayRows
+from egmm.em.problem import Problem
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
     def compile_now(dtype):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr("egmm.em.estep_numba.kernel", compile_now)
+    monkeypatch.setattr("egmm.em.kernel.kernel", compile_now)
     monkeypatch.setattr("egmm.fitted.is_compiled", lambda: False)
     assert len(model.predict(many)) == len(many)
     assert np.isfinite(model.score(many))
@@ -252,7 +252,7 @@ def test_progress_goes_to_the_error_stream(X, capsys) -> None:
 
 def test_progress_counts_the_starts(X, capsys) -> None:
     EGMM(3, random_state=0, verbose=1, n_init=3).fit(X)
-    assert "start 3/3 mean log-likelihood" in capsys.readouterr().err
+    assert "3 of 3 starts under way, mean log-likelihood" in capsys.readouterr().err
 
 
 # Fits that fail --------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_interrupted_before_the_first_pass_it_is_the_last_fit(X, monkeypatch) ->
     model = EGMM(3, random_state=0).fit(X)
     labels = model.predict(X)
     model.set_params(n_clusters=4)
-    interrupt_at(monkeypatch, 2)
+    interrupt_at(monkeypatch, 1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     np.testing.assert_array_equal(model.predict(X), labels)
@@ -303,7 +303,7 @@ def test_interrupted_while_labels_are_assigned_it_is_fitted(X, monkeypatch) -> N
 def test_an_interrupted_fit_ends_a_stream(X, monkeypatch) -> None:
     model = EGMM(3, random_state=0).partial_fit(X)
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 5)
+        interrupt_at(patch, 3)
         with pytest.raises(KeyboardInterrupt, match="best parameters so far"):
             model.fit(X + 100)
     fresh = EGMM(3, random_state=0).partial_fit(X + 100)
@@ -396,24 +396,24 @@ def test_a_place_that_cannot_be_written_to_is_named(X, tmp_path) -> None:
 # Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
-def interrupt_at(monkeypatch, n_sums: int) -> None:
-    """Raise KeyboardInterrupt inside the n-th sum over the rows."""
+def interrupt_at(monkeypatch, n_passes: int) -> None:
+    """Raise KeyboardInterrupt inside the n-th pass over the rows."""
     calls = itertools.count(1)
-    reduce = ArrayRows.reduce
+    evaluate = Problem.evaluate
 
-    def interrupted(self, function, aligned=None):
-        if next(calls) == n_sums:
+    def interrupted(self, params):
+        if next(calls) == n_passes:
             raise KeyboardInterrupt
-        return reduce(self, function, aligned)
+        return evaluate(self, params)
 
-    monkeypatch.setattr(ArrayRows, "reduce", interrupted)
+    monkeypatch.setattr(Problem, "evaluate", interrupted)
 
 
 @pytest.mark.parametrize("options", [{}, {"focal_sets": "neighbours"}, {"n_init": 4}, {"accelerate": False}], ids=str)
-@pytest.mark.parametrize("n_sums", [5, 9])
-def test_interrupted_the_best_so_far_is_usable(X, monkeypatch, options, n_sums) -> None:
+@pytest.mark.parametrize("n_passes", [3, 7])
+def test_interrupted_the_best_so_far_is_usable(X, monkeypatch, options, n_passes) -> None:
     model = EGMM(3, random_state=0, **options)
-    interrupt_at(monkeypatch, n_sums)
+    interrupt_at(monkeypatch, n_passes)
     with pytest.raises(KeyboardInterrupt, match=r"fit stopped at step \d+; the model holds the best parameters so far"):
         model.fit(X)
     assert not model.converged_
@@ -425,11 +425,10 @@ def test_interrupted_the_best_so_far_is_usable(X, monkeypatch, options, n_sums) 
     assert model.score(X) * len(X) == pytest.approx(model.log_likelihood_, rel=1e-9)
 
 
-def test_interrupted_in_a_later_start_it_has_not_converged(X, monkeypatch) -> None:
+def test_interrupted_with_some_starts_at_their_end_it_has_not_converged(X, monkeypatch) -> None:
     first = EGMM(3, random_state=0).fit(X)
     assert first.converged_
-    # One sum for the moments, one for the sample, and the passes of the first start.
-    interrupt_at(monkeypatch, 40)
+    interrupt_at(monkeypatch, 30)
     model = EGMM(3, random_state=0, n_init=50)
     with pytest.raises(KeyboardInterrupt, match="the model holds the best parameters so far"):
         model.fit(X)
@@ -439,7 +438,7 @@ def test_interrupted_in_a_later_start_it_has_not_converged(X, monkeypatch) -> No
 
 def test_interrupted_before_the_first_pass_it_is_not_fitted(X, monkeypatch) -> None:
     model = EGMM(3, random_state=0)
-    interrupt_at(monkeypatch, 2)
+    interrupt_at(monkeypatch, 1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert not hasattr(model, "means_")

@@ -30,7 +30,7 @@ class Progress:
         self._done, self._note = 0, ""
 
     def update(self, done: int, note: str = "", *, total: int | None = None, title: str | None = None) -> None:
-        """Show that `done` steps are done, of `total` if that is known only now, under another `title` if it changes."""
+        """Show that `done` steps are done; `total` and `title` may be known only now."""
         self._total = self._total if total is None else total
         self._title = self._title if title is None else title
         self._done, self._note = done, note

@@ -59,7 +59,7 @@ FITTED = (
 )
 """Fitted attributes kept in a file."""
 
-COMPACT = {"covariances_": "compact_covariances", "focal_covariances_": "compact_focal_covariances"}
+COMPACT = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
 """Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
 
 
@@ -70,9 +70,9 @@ class FittedMixture(BaseEstimator):
     weights_: FloatArray
     means_: FloatArray
     focal_means_: FloatArray
-    compact_covariances: FloatArray
+    stored_covariances_: FloatArray
     """Covariances as the fit keeps them: diagonal models have variances alone."""
-    compact_focal_covariances: FloatArray
+    stored_focal_covariances_: FloatArray
     focal_sets_: FocalSets
     labels_: IntArray
     log_likelihood_: float
@@ -85,7 +85,7 @@ class FittedMixture(BaseEstimator):
     degenerate_: bool
     n_features_in_: int
     feature_names_in_: Any
-    covariance_code: str
+    covariance_: str
     """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
 
     # Parameters of the estimator that are read here.
@@ -185,7 +185,7 @@ class FittedMixture(BaseEstimator):
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
-            factors = assign.whitening(self.compact_focal_covariances, len(self.weights_), self.covariance_code)
+            factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
             function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
             return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
 
@@ -207,8 +207,8 @@ class FittedMixture(BaseEstimator):
         random = check_random(self.random_state)
         sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
         noise = random.standard_normal((n_samples, self.n_features_in_))
-        within = self.compact_focal_covariances
-        diagonal, is_shared = is_diagonal(self.covariance_code), self.covariance_code in SHARED
+        within = self.stored_focal_covariances_
+        diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
@@ -217,19 +217,19 @@ class FittedMixture(BaseEstimator):
     @property
     def covariances_(self) -> FloatArray:
         """Covariances of the clusters: (n_features, n_features) if shared, else one for each cluster."""
-        return self._expanded("compact_covariances")
+        return self._expanded("stored_covariances_")
 
     @property
     def focal_covariances_(self) -> FloatArray:
         """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
-        return self._expanded("compact_focal_covariances")
+        return self._expanded("stored_focal_covariances_")
 
     def _expanded(self, name: str) -> FloatArray:
         if name not in self.__dict__:
             public = name.replace("compact_", "") + "_"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
         within: FloatArray = self.__dict__[name]
-        if not is_diagonal(self.covariance_code):
+        if not is_diagonal(self.covariance_):
             return within
         return np.asarray(within[..., None] * np.eye(within.shape[-1]))
 
@@ -249,7 +249,7 @@ class FittedMixture(BaseEstimator):
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
-        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_code}
+        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
         if not self._names_its_sets():
             del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, COMPACT.get(name, name))) for name in FITTED if hasattr(self, name)}
@@ -301,7 +301,7 @@ class FittedMixture(BaseEstimator):
                     setattr(model, COMPACT.get(name, name), np.array(value) if isinstance(value, list) else value)
             if hasattr(model, "feature_names_in_"):
                 model.feature_names_in_ = model.feature_names_in_.astype(object)
-            model.covariance_code = resolve_covariance(parameters["covariance"], model.n_features_in_)
+            model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
             model._check_shapes(focal)
         except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
             why = f"it has no entry {error}" if isinstance(error, KeyError) else error
@@ -312,8 +312,8 @@ class FittedMixture(BaseEstimator):
     def _check_shapes(self, focal: FocalSets) -> None:
         """Say which of the fitted arrays does not belong to a mixture with these focal sets."""
         n_features, n_focal, n_clusters = self.n_features_in_, len(focal), focal.n_clusters
-        square = (n_features,) if is_diagonal(self.covariance_code) else (n_features, n_features)
-        is_shared = self.covariance_code in SHARED
+        square = (n_features,) if is_diagonal(self.covariance_) else (n_features, n_features)
+        is_shared = self.covariance_ in SHARED
         shapes: dict[str, tuple[int | None, ...]] = {
             "weights_": (n_focal,),
             "means_": (n_clusters, n_features),
@@ -397,10 +397,10 @@ def assign_rows(
 def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
     """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
     shares = model.focal_sets_.shares
-    args = (model.weights_, model.means_, model.compact_covariances, shares, model.covariance_code)
+    args = (model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
     # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
     n_passes = EXPECTED_PASSES if is_compiled() else 1
-    one_pass = seconds_in_numpy(*rows.size, *shares.shape, model.covariance_code)
+    one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
     return partial(function, model=assign.Mixture.of(*args), engine=engine)
 

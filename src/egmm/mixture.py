@@ -375,10 +375,9 @@ def specify(
     engine: str | None = None,
 ) -> Specification:
     """What an estimator's parameters say of a fit to these rows."""
-    (n_rows, n_features), total = summary.shape, summary.total
-    covariance = resolve_covariance(model.covariance, n_features)
+    total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
     if engine is None:
-        one_pass = seconds_in_numpy(n_rows, n_features, *focal_sets.shares.shape, covariance)
+        one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
         engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
     return Specification(
         covariance=covariance,
@@ -426,7 +425,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        stacked = model.compact_covariances[None] if covariance in SHARED else model.compact_covariances
+        stacked = model.stored_covariances_[None] if covariance in SHARED else model.stored_covariances_
         within = units.covariances_in(stacked, diagonal=is_diagonal(covariance))
         means = (model.means_ - units.centre) / units.scale
         return Parameters(model.weights_[None], means[None], within[None])
@@ -448,7 +447,7 @@ def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: st
     """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
     if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
         return False
-    return model.covariance_code == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
+    return model.covariance_ == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
 
 
 def _wants_neighbours(model: EGMM) -> bool:
@@ -491,11 +490,11 @@ def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     model.weights_ = params.weights[0]
     model.means_ = params.means[0] * units.scale + units.centre
     model.focal_means_ = focal_means
-    model.compact_covariances = covariances[0] if layout.is_shared else covariances
-    model.compact_focal_covariances = focal_covariances
-    model.covariance_code = str(problem.settings.model[0])
+    model.stored_covariances_ = covariances[0] if layout.is_shared else covariances
+    model.stored_focal_covariances_ = focal_covariances
+    model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
-    args = (layout.shares, model.covariance_code, layout.certainty, n_rows)
+    args = (layout.shares, model.covariance_, layout.certainty, n_rows)
     model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args)
 
 

@@ -298,7 +298,7 @@ def select_model(
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
         models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
-        base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
+        base: Any = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         index = _index(estimator)
         criterion, higher_is_better = index.name, index.higher_is_better
@@ -341,8 +341,7 @@ def _search(
     with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
         diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
         with naming_entries(base, rows):
-            random, with_sample = check_random(base.random_state), True
-            summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
+            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
         search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
         n_workers = 1 if is_remote(X) else n_jobs or available_cores()
         candidates = search.run(n_workers)
@@ -380,12 +379,14 @@ class _Search:
 
     def _engine(self, base: EGMM) -> str:
         """One engine for all fits: what one fit would not repay, a search may."""
-        n_rows, n_features = self.summary.shape
         seconds = 0.0
         for model in self.models:
-            shape = FocalSets.pairs(model.n_clusters).shares.shape
-            seconds += seconds_in_numpy(n_rows, n_features, *shape, resolve_covariance(model.covariance, n_features))
+            shares, covariance = FocalSets.pairs(model.n_clusters).shares, self._code(model)
+            seconds += seconds_in_numpy(self.summary.shape, shares, covariance)
         return choose_engine(base.engine, EXPECTED_PASSES * seconds)
+
+    def _code(self, model: EGMM) -> str:
+        return resolve_covariance(model.covariance, self.summary.shape[1])
 
     def _fit(self, numbers: Iterable[int], n_workers: int, *, gives_up: bool) -> None:
         groups = self._groups(numbers, gives_up)
@@ -418,8 +419,10 @@ class _Search:
         if specifications:
             results = fit_all(self.rows, self.summary, specifications)
             for at, result in zip(group, results, strict=True):
-                is_failure = isinstance(result, Failure)
-                found[at] = result if is_failure else ModelFit(family(self.models[at]), result)
+                if isinstance(result, Failure):
+                    found[at] = result
+                else:
+                    found[at] = ModelFit(family(self.models[at]), result)
         for at in group if not specifications else ():
             try:
                 found[at] = fit_model(self.models[at], self.rows, self.summary, gives_up=gives_up)

@@ -11,7 +11,8 @@ from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
 from egmm.cli.screen import as_json, bar, say, show_table
 from egmm.cli.streaming import is_streamed, prepare_scan
-from egmm.selection import CRITERIA, Selection
+from egmm.em.criteria import CRITERIA
+from egmm.selection import Selection
 
 MOST_SETS = 12
 """Sets listed: those with the most weight."""

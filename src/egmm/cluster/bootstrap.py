@@ -123,7 +123,7 @@ def bootstrap(
     verbose: bool,
 ) -> Bootstrap:
     """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
-    start = Start(model.weights_, model.means_, model.compact_covariances, covariance, model.reg_covar)
+    start = Start(model.weights_, model.means_, model.stored_covariances_, covariance, model.reg_covar)
     total = moments(X, None)._replace(centre=centre)
     refit_batch = partial(_refit_batch, X=X, total=total, start=start)
     size = int(np.clip(BATCH_ENTRIES // (len(X) * len(start.means)), 1, BATCH))
@@ -158,7 +158,9 @@ def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) ->
             "a simpler covariance model or a larger reg_covar."
         )
     roots = np.linalg.inv(np.linalg.cholesky(covariances))
-    relative = roots @ np.where(is_fitted[:, None, None, None], mixtures.covariances, covariances) @ np.swapaxes(roots, -1, -2)
+    relative = (
+        roots @ np.where(is_fitted[:, None, None, None], mixtures.covariances, covariances) @ np.swapaxes(roots, -1, -2)
+    )
     is_sound = is_fitted & (np.linalg.eigvalsh(relative)[..., 0].min(axis=1) > COLLAPSED)
     kept = is_sound if is_sound.any() else is_fitted
     return Bootstrap(mixtures.take(kept), int((~kept).sum()))

@@ -76,7 +76,7 @@ class Memory(NamedTuple):
         self.n_kept[at] += 1
 
     def adapt_reach(self, lengths: FloatArray, misled: BoolArray) -> None:
-        """Let extrapolations lead farther after steps that gained at the limit, and less far after those that did not."""
+        """Let extrapolations lead farther after steps that gained at the limit, less far after those that misled."""
         shorter = np.maximum(np.minimum(lengths, self.reach) / FARTHER, 1.0)
         at_limit = ~misled & (lengths >= 0.999 * self.reach)
         self.reach[:] = np.where(misled, shorter, np.where(at_limit, FARTHER * self.reach, self.reach))

@@ -34,9 +34,10 @@ LEAST_DAMPING = 1e-3
 ROUNDING = 1e-13
 """Share of the objective by which a step of EM may seem to lower it."""
 
-LIGHT, FALLING = 1e-3, 0.9
-"""Rows below which a set of several clusters is left out whose weight falls to this share in a step or lower: it would
-dwindle for ever. Before the fit ends the set is given weight again if it would grow."""
+LIGHT, FALLING = 0.1, 0.9
+"""A set of several clusters is left out where its rows are fewer than this share of the tolerance, which is about what
+that costs, and fall to this share in a step or lower: it would dwindle for ever. Before the fit ends the set is given
+weight again if it would grow."""
 
 TRACE = 1e-13
 """Weight that sets left out have in the end: without any they could not grow on other rows either."""
@@ -150,7 +151,11 @@ class Ascent:
         live = np.flatnonzero(self.status == RUNNING)
         problem, state = self._part(live)
         while len(live) and self.n_steps < max_steps:
-            state, status = self._step(problem, state, live)
+            try:
+                state, status = self._step(problem, state, live)
+            except KeyboardInterrupt:
+                put(self.state, live, state)
+                raise
             self.n_steps += 1
             values = np.full(len(self.status), np.nan)
             values[live] = state.evaluation.log_likelihood
@@ -173,11 +178,12 @@ class Ascent:
         if not self.accelerate:
             return self._plain_step(problem, state, self.tol[live])
         tol = self.tol[live]
-        state = _leave_light_sets(problem, state)
         before = state.evaluation
+        left_out = _light_sets(problem, before, tol)
+        state.memory.leave_out(left_out)
         left = before.vector - state.here
         target, lengths = extrapolate(state.memory, before.vector, left, problem.layout.n_counts)
-        after, gains = _try(problem, before, target)
+        after, gains = _try(problem, before, target, left_out)
         # A bold step that does not gain is made again as EM's own, and what was learnt is forgotten.
         misled = (state.memory.n_kept > 0) & ~(gains >= 0)
         _redo(problem, before, before.vector, (target, after, gains), misled)
@@ -247,9 +253,14 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
     return moments._replace(firsts=counts * params.means, seconds=counts * own).vector(layout)
 
 
-def _try(problem: Problem, before: Evaluation, target: FloatArray) -> tuple[Evaluation, FloatArray]:
+def _try(
+    problem: Problem, before: Evaluation, target: FloatArray, left_out: BoolArray | None = None
+) -> tuple[Evaluation, FloatArray]:
     """Evaluate the parameters made of statistics, and what the step to them gains; -inf where it cannot be made."""
     params, is_proper = problem.maximise(target, before.params)
+    if left_out is not None and left_out.any():
+        weights = np.where(left_out, 0.0, params.weights)
+        params = params._replace(weights=weights / weights.sum(axis=1, keepdims=True))
     after = problem.evaluate(params)
     return after, np.where(is_proper, problem.gains(before, after), -np.inf)
 
@@ -268,7 +279,7 @@ def _redo(problem: Problem, before: Evaluation, targets: FloatArray, made: Any, 
 
 def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> BoolArray:
     """Shorten steps that do not gain; returns the fits that no step takes further: they stay where they were."""
-    target, after, gains = made
+    _, after, gains = made
     floor = -ROUNDING * np.abs(before.objective)
     damping = 0.5
     while damping > LEAST_DAMPING and (gains < floor).any():
@@ -282,20 +293,12 @@ def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> 
     return np.asarray(has_arrived)
 
 
-def _leave_light_sets(problem: Problem, state: State) -> State:
-    """Leave out sets of several clusters that have next to no rows and fewer with each step."""
-    layout, evaluation = problem.layout, state.evaluation
-    n_focal, is_meta = len(layout.shares), ~is_single(layout.shares)
-    counts = evaluation.vector[:, :n_focal]
-    expected = (1 + layout.certainty) * problem.settings.weight[:, None] * evaluation.params.weights
-    is_light = is_meta & (counts > 0) & (counts < LIGHT) & (counts < FALLING * expected)
-    if not is_light.any():
-        return state
-    vector, here = evaluation.vector.copy(), state.here.copy()
-    vector[:, :n_focal][is_light] = 0.0
-    here[:, :n_focal][is_light] = 0.0
-    state.memory.leave_out(is_light)
-    return state._replace(evaluation=evaluation._replace(vector=vector), here=here)
+def _light_sets(problem: Problem, evaluation: Evaluation, tol: FloatArray) -> BoolArray:
+    """Sets of several clusters that have next to no rows and fewer with each step, (B, M)."""
+    shares, counts = problem.layout.shares, evaluation.statistics.set_counts
+    expected = (1 + problem.layout.certainty) * problem.settings.weight[:, None] * evaluation.params.weights
+    is_light = (counts < LIGHT * tol[:, None]) & (counts < FALLING * expected)
+    return np.asarray(is_light & ~is_single(shares) & (counts > 0))
 
 
 def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray) -> tuple[State, BoolArray]:

@@ -88,10 +88,9 @@ def _scores(z: FloatArray, model: Components) -> FloatArray:
     n_fits, n_clusters, n_monomials = model.theta.shape
     theta = np.swapaxes(model.theta, 0, 1).reshape(-1, n_monomials)
     scores = (theta @ z.T).reshape(n_clusters, n_fits, -1)
+    rows = z[:, 1 : 1 + model.whitened.shape[2]]
     for at in np.flatnonzero(model.is_far):
-        scores[:, at] = _factored_scores(
-            z[:, 1 : 1 + model.whitened.shape[2]], take(model, slice(at, at + 1)), n_monomials
-        )
+        scores[:, at] = _factored_scores(rows, take(model, np.array([at])), n_monomials)
     return scores
 
 

@@ -211,9 +211,9 @@ def choose_engine(engine: str, seconds: float) -> str:
     return "numba" if seconds > LEAST_SECONDS else "numpy"
 
 
-def seconds_in_numpy(n_rows: float, n_features: int, n_focal: int, n_clusters: int, covariance: str) -> float:
-    """About what one pass takes."""
-    kind = monomial_kind(covariance)
+def seconds_in_numpy(size: tuple[float, int], shares: FloatArray, covariance: str) -> float:
+    """About what one pass takes over rows of this size, (n_rows, n_features)."""
+    (n_rows, n_features), (n_focal, n_clusters), kind = size, shares.shape, monomial_kind(covariance)
     n_products = {"linear": n_features, "diagonal": 2 * n_features, "full": n_features * n_features}[kind]
     return n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * n_clusters * n_products)
 
@@ -347,7 +347,7 @@ class _Batch:
         taken, owner = _taken(ascent, np.array(places)), starts.owner[places]
         for slot, at in enumerate(places):
             if int(owner[slot]) not in kept:
-                begun = take(starts.params, [at])
+                begun = take(starts.params, np.array([at]))
                 for part, value in zip(taken.state.evaluation.params, begun, strict=True):
                     part[slot] = value[0]
                 taken.state.memory.n_kept[slot] = 0
@@ -370,8 +370,9 @@ class _Batch:
             group = partial(group_sums, units=units, n_clusters=n_clusters, kind=kind)
             statistics = self.rows.reduce(group, first.init)
         else:
-            given = (first.init - units.centre) / units.scale
-            statistics = self.rows.reduce(partial(sums_by_means, units=units, means=first.init, kind=kind))
+            means = np.asarray(first.init, dtype=np.float64)
+            given = (means - units.centre) / units.scale
+            statistics = self.rows.reduce(partial(sums_by_means, units=units, means=means, kind=kind))
         return self._from_groups([statistics], given, self._total(), self.layout)
 
     def _from_parameters(self, params: Parameters) -> Starts:
@@ -396,11 +397,11 @@ class _Batch:
         return Starts(start_parameters(groups, settings, layout), ridge, owner)
 
     def _classical(self) -> Starts:
-        """Mixtures of single clusters, fitted to the sample; to the best, the other focal sets come with little weight."""
+        """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
         assert self.summary.sample is not None
         sample, n_clusters = self.summary.sample, self.layout.shares.shape[1]
         layout = self.layout._replace(shares=np.eye(n_clusters), certainty=0.0)
-        found: dict[int, Parameters] = {}
+        found: dict[tuple[int, int], Parameters] = {}
         part = sample.part(TRIAL_ROWS)
         stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
         for rows, tol, is_trial in stages if len(part.rows) < len(sample.rows) else stages[1:]:
@@ -453,7 +454,7 @@ class _Batch:
             if at is None:
                 self.failures[number] = _why_not(ascent, int(of_start[0]), self.specifications[number].covariance)
             elif keep_all or self.is_interrupted or not _is_degenerate(ascent, at):
-                found[number, start] = take(ascent.state.evaluation.params, [at])
+                found[number, start] = take(ascent.state.evaluation.params, np.array([at]))
         return found
 
     # Pieces --------------------------------------------------------------------------------------------------
@@ -636,9 +637,11 @@ def _why_not(ascent: Ascent, at: int, covariance: str) -> str:
             return _diverged([str(k + 1) for k in np.flatnonzero(diverged)], n_iter)
         params, _ = problem.maximise(evaluation.vector, params)
     if layout.is_shared:
-        smallest = np.linalg.eigvalsh(params.covariances[0, 0])[0] if not layout.diagonal else params.variances.min()
+        smallest, what = params.variances.min(), "variance"
+        if smallest > 0:
+            smallest, what = np.linalg.eigvalsh(params.covariances[0, 0])[0], "eigenvalue"
         return (
-            f"covariance is not positive definite at iteration {n_iter} (smallest eigenvalue {smallest:.3g}); "
+            f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "
             "raise reg_covar."
         )
     counts = evaluation.statistics.cluster_counts[0]
@@ -652,8 +655,8 @@ def _why_not(ascent: Ascent, at: int, covariance: str) -> str:
         [f"{k + 1} ({counts[k]:.4g} rows)" for k in found] if np.isfinite(counts).all() else [str(k + 1) for k in found]
     )
     return (
-        f"at iteration {n_iter} the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is not "
-        "positive definite; use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
+        f"at iteration {n_iter} the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is "
+        "not positive definite; use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
     )
 
 

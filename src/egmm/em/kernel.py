@@ -82,7 +82,9 @@ def e_step(
     X: FloatArray, sample_weight: FloatArray | None, model: Components, shares: FloatArray, units: Units
 ) -> Statistics:
     """Masses of a block of rows under every fit of a batch, reduced to sums that add [eq_EMemb, eq_EMP, eq_B]."""
-    parts = [_one_e_step(X, sample_weight, take(model, [at]), shares, units) for at in range(len(model.theta))]
+    parts = [
+        _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
+    ]
     return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -114,7 +116,6 @@ def _one_e_step(
 def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
     """Masses (n, M) and log-densities (n,) of a block of rows under one fit [eq_EMemb]."""
     kind = _kind(model)
-    z = monomials(units.rows(X), "linear" if kind == "linear" else kind) if kind == "linear" else None
     if _is_lost_on_kernel(model, kind):
         mass, log_density = estep.masses(monomials(units.rows(X), kind), model, shares)
         return mass[0], log_density[0]
@@ -123,8 +124,9 @@ def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -
     sums = Sums(np.zeros((1, len(shares))), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
     weight = read_only(np.empty(0))
     kernel(X.dtype.name)(*readable(X), weight, _density(model, kind, units), _sets(model, shares), sums, out)
-    reference = 0.0 if z is None else estep.log_reference(z, model)[0]
-    return out.masses, out.log_densities + reference
+    if kind == "linear":
+        out.log_densities[:] += estep.log_reference(monomials(units.rows(X), kind), model)[0]
+    return out.masses, out.log_densities
 
 
 NO_ROWS = RowsOut(np.empty((0, 1)), np.empty(0))

@@ -7,7 +7,7 @@ several clusters that it is in,
 .. math:: \frac{n_j}{c_j} \big( w_{jk} E_k[z] - E_j[z] \big), \qquad w_{jk} = \operatorname{tr}(\Sigma_j P_k) / D,
 
 are those of a cluster on its own, E being moments that the parameters expect; then the model's own step follows
-(Celeux and Govaert 1995). Where the M-step's condition holds the correction vanishes, and with singletons there is none.
+(Celeux and Govaert 1995). Where the M-step's condition holds the correction vanishes; with singletons there is none.
 """
 
 import warnings
@@ -161,7 +161,8 @@ def maximise(
     with np.errstate(all="ignore"):
         if layout.is_shared:
             means, covariances = _shared(moments, previous, settings, layout)
-            return Parameters(weights, means, covariances), np.isfinite(covariances).reshape(len(weights), -1).all(1)
+            is_finite = np.isfinite(covariances).reshape(len(weights), -1).all(axis=1)
+            return Parameters(weights, means, covariances), np.asarray(is_finite)
         means, covariances, is_proper = _own(moments, previous.covariances, settings, layout, FEW_INNER)
     return Parameters(weights, means, covariances), is_proper
 
@@ -188,7 +189,8 @@ def _own(
     prior = settings.prior
     counts = moments.counts + prior.kappa[:, None]
     firsts = moments.firsts + (prior.kappa[:, None] * prior.mean)[:, None]
-    is_proper = (moments.counts + prior.log_det_count[:, None] > EMPTY * settings.weight[:, None]).all(axis=1)
+    has_rows = moments.counts + prior.log_det_count[:, None] > EMPTY * settings.weight[:, None]
+    is_proper = np.asarray(has_rows.all(axis=1))
     if means is None:
         is_proper &= (counts > 0).all(axis=1)
         means = firsts / np.where(counts > 0, counts, 1.0)[..., None]
@@ -261,7 +263,7 @@ def are_definite(covariances: FloatArray, diagonal: bool) -> BoolArray:
     """Which fits have covariances (B, C, D, D), or variances (B, C, D), above what rounding leaves, (B,)."""
     variances = covariances if diagonal else np.einsum("bkdd->bkd", covariances)
     floors = ROUND_OFF * np.maximum(variances, 1.0)
-    is_usable = np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1)
+    is_usable = np.asarray(np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1))
     is_usable &= (variances > floors).all(axis=(1, 2))
     if diagonal:
         return is_usable

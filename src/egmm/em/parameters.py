@@ -136,7 +136,7 @@ def is_identity(shares: FloatArray) -> bool:
 def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
     """Factor the covariances and fold the focal sets' constants into their weights."""
     means = params.means
-    n_clusters, dim = means.shape[1:]
+    dim = means.shape[2]
     factors, log_roots, is_definite = precision_factors(params.covariances, diagonal=params.is_diagonal)
     with np.errstate(all="ignore"):
         whitened = means * factors if params.is_diagonal else (means[..., None, :] @ factors)[..., 0, :]
@@ -172,7 +172,8 @@ def precision_factors(covariances: FloatArray, *, diagonal: bool) -> Factors:
     """Upper triangular U with inverse covariance U U', and log det U, of (B, K, D, D) or, diagonal, (B, K, D)."""
     with np.errstate(all="ignore"):
         variances = covariances if diagonal else np.einsum("bkdd->bkd", covariances)
-        is_definite = (variances > 0).all(axis=(1, 2)) & np.isfinite(covariances).reshape(len(covariances), -1).all(1)
+        is_finite = np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1)
+        is_definite = np.asarray(is_finite & (variances > 0).all(axis=(1, 2)))
         roots = 1 / np.sqrt(np.where(is_definite[:, None, None], variances, 1.0))
         if diagonal:
             return Factors(roots, np.log(roots).sum(axis=-1), is_definite)
@@ -205,7 +206,7 @@ def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArra
 def focal_gaussians(
     params: Parameters, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
 ) -> tuple[Focal, BoolArray]:
-    """Gaussians of the focal sets: natural parameters are the averages of the members'; and which fits have proper ones."""
+    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them."""
     n_fits, (n_clusters, dim) = len(params.means), params.means.shape[1:]
     if is_identity(shares):
         covariances = np.broadcast_to(params.covariances, (n_fits, n_clusters, *params.covariances.shape[2:]))
@@ -215,7 +216,7 @@ def focal_gaussians(
         mean_precisions = shares @ precisions
         means = (shares @ (precisions * params.means)) / mean_precisions
         focal = Focal(means, 1 / mean_precisions, -0.5 * np.log(mean_precisions).sum(axis=-1))
-        return focal, np.isfinite(means).all(axis=(1, 2))
+        return focal, np.asarray(np.isfinite(means).all(axis=(1, 2)))
     precisions = factors @ np.swapaxes(factors, -1, -2)
     natural = (precisions @ params.means[..., None])[..., 0]
     mean_precisions = (shares @ precisions.reshape(n_fits, n_clusters, -1)).reshape(n_fits, -1, dim, dim)

@@ -167,7 +167,7 @@ def prior_terms(prior: Prior | None, n_clusters: int, covariance: str, units: Un
 
 def log_prior(params: Parameters, model: Components, terms: PriorTerms) -> FloatArray:
     """Logarithms of the prior densities (B,) up to a constant: EM with it never lowers log-likelihood plus this."""
-    n_clusters, dim = params.means.shape[1:]
+    dim = params.means.shape[2]
     log_roots = model.log_norms + 0.5 * dim * LOG_2PI
     offsets = params.means - terms.mean[:, None]
     factors = model.factors

@@ -43,7 +43,7 @@ class Pass(NamedTuple):
     kind: str
     engine: str
 
-    def __call__(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
+    def run(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
         """Statistics of a block."""
         if self.engine == "numba":
             return kernel.e_step(X, sample_weight, self.model, self.shares, self.units)
@@ -105,7 +105,8 @@ class Problem:
         shares = self.layout.shares
         if self.kept is not None:
             return estep.e_step(self.kept, self.row_weights, model, shares)
-        return self.rows.reduce(Pass(model, shares, self.units, self.layout.kind, self.engine))
+        statistics: Statistics = self.rows.reduce(Pass(model, shares, self.units, self.layout.kind, self.engine).run)
+        return statistics
 
     def maximise(self, vector: FloatArray, previous: Parameters) -> tuple[Parameters, BoolArray]:
         """Parameters that the M-step makes of statistics, and which fits have proper ones."""
@@ -113,7 +114,7 @@ class Problem:
         return maximise(moments, previous, self.settings, self.layout)
 
     def gains(self, before: Evaluation, after: Evaluation) -> FloatArray:
-        """What a step has gained, (B,), the ridge's penalty at the rows each cluster had before: never negative for EM."""
+        """What steps have gained, (B,), the ridge's penalty at the rows each cluster had before: EM never loses."""
         rows = before.statistics.cluster_counts
         with np.errstate(all="ignore"):
             gains = after.objective - before.objective - 0.5 * (rows * (after.traces - before.traces)).sum(axis=1)

@@ -105,9 +105,7 @@ def refit(
     return Mixtures(found.weights, found.means * units.scale, np.array(covariances)), is_fitted
 
 
-def _problem(
-    X: FloatArray, counts: FloatArray, total: Moments, start: Start, units: Units, one: Parameters
-) -> Problem:
+def _problem(X: FloatArray, counts: FloatArray, total: Moments, start: Start, units: Units, one: Parameters) -> Problem:
     """The problem of all replicates, each with its own weights of the rows."""
     n_fits, (n_clusters, dim) = len(counts), start.means.shape
     diagonal, kind = is_diagonal(start.covariance), monomial_kind(start.covariance)

@@ -94,7 +94,7 @@ def unsound_clusters(covariances: FloatArray, diagonal: bool) -> list[int]:
 def _are_above(covariances: FloatArray, others: FloatArray) -> BoolArray:
     """Which fits have covariances (B, K, D, D) above others along all directions, (B,)."""
     differences = covariances - others
-    is_usable = np.isfinite(differences).all(axis=(1, 2, 3))
+    is_usable = np.asarray(np.isfinite(differences).all(axis=(1, 2, 3)))
     return safe_cholesky(differences, is_usable)[1]
 
 

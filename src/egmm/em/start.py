@@ -86,7 +86,7 @@ def _dim(statistics: Statistics, diagonal: bool) -> int:
     n_monomials = statistics.sums.shape[2]
     if diagonal:
         return (n_monomials - 1) // 2
-    return int(round((np.sqrt(9 + 8 * (n_monomials - 1)) - 3) / 2))
+    return round((float(np.sqrt(9 + 8 * (n_monomials - 1))) - 3) / 2)
 
 
 def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Parameters:

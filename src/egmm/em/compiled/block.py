@@ -72,10 +72,10 @@ def _are_clusters(sets, n_clusters):
     """Whether set j is cluster j: masses are then what the clusters have."""
     if sets.log_weights.shape[0] != n_clusters:
         return False
+    is_plain = True
     for j in range(n_clusters):
-        if sets.starts[j + 1] != j + 1 or sets.members[j] != j:
-            return False
-    return True
+        is_plain = is_plain and sets.starts[j + 1] == j + 1 and sets.members[j] == j
+    return is_plain
 
 
 @numba.njit(**PART)
