@@ -138,10 +138,11 @@ def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatAr
     """Weights (B, size) of differences of statistics: about the inverse of their variances."""
     dim = params.means.shape[2]
     moments = ClusterMoments.of(vector, layout, dim)
-    set_counts, counts = (np.maximum(part, NEGLIGIBLE_COUNT) for part in moments[:2])
+    set_counts, counts, scatter_counts = (np.maximum(part, NEGLIGIBLE_COUNT) for part in moments[:3])
     variances = params.variances.mean(axis=1)
     firsts = 1 / (counts[..., None] * variances[:, None])
     first, second = products(dim, layout.kind)
     # Of a symmetric matrix a product of two features is there once: it counts twice.
     own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
-    return ClusterMoments(1 / set_counts, 1 / counts, firsts, own[:, None] / counts[..., None]).vector(layout)
+    seconds = own[:, None] / scatter_counts[..., None]
+    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds).vector(layout)

@@ -249,8 +249,11 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
     if layout.is_shared:
         firsts = overlap_matrices(moments.set_counts, layout.shares) @ params.means
         return moments._replace(firsts=firsts).vector(layout)
-    counts, own = moments.counts[..., None], second_moments(params.means, params.covariances, layout)
-    return moments._replace(firsts=counts * params.means, seconds=counts * own).vector(layout)
+    counts, scatter_counts = moments.counts[..., None], moments.scatter_counts[..., None]
+    at_means = second_moments(params.means, np.zeros_like(params.covariances), layout)
+    within = second_moments(np.zeros_like(params.means), params.covariances, layout)
+    seconds = scatter_counts * within + counts * at_means
+    return moments._replace(firsts=counts * params.means, seconds=seconds).vector(layout)
 
 
 def _try(

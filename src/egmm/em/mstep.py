@@ -6,7 +6,9 @@ several clusters that it is in,
 
 .. math:: \frac{n_j}{c_j} \big( w_{jk} E_k[z] - E_j[z] \big), \qquad w_{jk} = \operatorname{tr}(\Sigma_j P_k) / D,
 
-are those of a cluster on its own, E being moments that the parameters expect; then the model's own step follows
+are those of a cluster on its own, E being moments that the parameters expect. For covariances the weight is
+:math:`w_{jk} (1 + |\mu_k - \nu_j|^2_{P_k})`: a precision also moves the means of the sets, by as much as they are away,
+and with less weight steps would overshoot. Then the model's own step follows
 (Celeux and Govaert 1995). Where the M-step's condition holds the correction vanishes; with singletons there is none.
 """
 
@@ -69,7 +71,7 @@ class Layout(NamedTuple):
     @property
     def n_counts(self) -> int:
         """Entries of a vector of statistics that are counts."""
-        return len(self.shares) + (0 if self.is_shared else self.shares.shape[1])
+        return len(self.shares) + (0 if self.is_exact else 2 * self.shares.shape[1])
 
     @property
     def is_exact(self) -> bool:
@@ -83,26 +85,31 @@ class ClusterMoments(NamedTuple):
     set_counts: FloatArray
     """(B, M)."""
     counts: FloatArray
-    """(B, C); with one shared covariance those of the sets tell them."""
+    """(B, C) rows that speak of each mean."""
+    scatter_counts: FloatArray
+    """(B, C) rows that speak of each covariance; other ones only where M-steps have no closed form."""
     firsts: FloatArray
     """(B, C, D)."""
     seconds: FloatArray
     """(B, C, P) products of features; with one shared covariance P is zero."""
 
     def vector(self, layout: Layout) -> FloatArray:
-        """All of them as one vector per fit."""
-        parts = [self.set_counts, self.firsts] if layout.is_shared else list(self)
+        """All of them as one vector per fit, but for counts that those of the sets tell."""
+        parts = [self.set_counts, self.firsts, self.seconds] if layout.is_exact else list(self)
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
     @classmethod
     def of(cls, vector: FloatArray, layout: Layout, dim: int) -> "ClusterMoments":
         """Read a vector."""
-        (n_focal, n_clusters), n_fits = layout.shares.shape, len(vector)
-        set_counts, at = vector[:, :n_focal], layout.n_counts
-        counts = set_counts @ layout.shares if layout.is_shared else vector[:, n_focal:at]
+        (n_focal, n_clusters), n_fits, at = layout.shares.shape, len(vector), layout.n_counts
+        set_counts = vector[:, :n_focal]
+        if layout.is_exact:
+            counts = scatter_counts = set_counts @ layout.shares
+        else:
+            counts, scatter_counts = np.split(vector[:, n_focal:at], 2, axis=1)
         firsts = vector[:, at : at + n_clusters * dim].reshape(n_fits, n_clusters, dim)
         seconds = vector[:, at + n_clusters * dim :].reshape(n_fits, n_clusters, -1)
-        return cls(set_counts, counts, firsts, seconds)
+        return cls(set_counts, counts, scatter_counts, firsts, seconds)
 
 
 def cluster_moments(
@@ -116,19 +123,24 @@ def cluster_moments(
     ridge = counts[..., None] * settings.ridge[:, None, :]
     seconds = seconds + np.where(first == second, ridge[..., first], 0.0)
     if layout.is_exact:
-        return ClusterMoments(set_counts, counts, firsts, seconds)
+        return ClusterMoments(set_counts, counts, counts, firsts, seconds)
     assert evaluated.focal is not None
     meta = ~is_single(shares)
     per_member = set_counts[:, meta, None] * shares[meta]  # (B, J, C) n_j / c_j
     focal_means, focal_covariances = evaluated.focal.means[:, meta], evaluated.focal.covariances[:, meta]
-    gained = (per_member * _widths(focal_covariances, evaluated.components.factors, layout.diagonal)).sum(axis=1)
-    own = second_moments(params.means, params.covariances, layout)
+    factors = evaluated.components.factors
+    widths = per_member * _widths(focal_covariances, factors, layout.diagonal)
+    gained, spread = widths.sum(axis=1), (widths * (1 + _distances(params, focal_means, factors))).sum(axis=1)
+    alone = set_counts[:, ~meta] @ shares[~meta]
+    own = spread[..., None] * _covariance_entries(params.covariances, layout)
+    own = own + gained[..., None] * params.means[..., first] * params.means[..., second]
     expected = second_moments(focal_means, focal_covariances, layout)
     return ClusterMoments(
         set_counts,
-        set_counts[:, ~meta] @ shares[~meta] + gained,
+        alone + gained,
+        alone + spread,
         firsts + gained[..., None] * params.means - np.einsum("bjk,bjd->bkd", per_member, focal_means),
-        seconds + gained[..., None] * own - np.einsum("bjk,bjp->bkp", per_member, expected),
+        seconds + own - np.einsum("bjk,bjp->bkp", per_member, expected),
     )
 
 
@@ -143,11 +155,23 @@ def _widths(covariances: FloatArray, factors: FloatArray, diagonal: bool) -> Flo
     return np.asarray(covariances.reshape(n_fits, -1, dim * dim) @ np.swapaxes(flat, 1, 2) / dim)
 
 
+def _distances(params: Parameters, focal_means: FloatArray, factors: FloatArray) -> FloatArray:
+    """|mu_k - nu_j|^2 in the metric of P_k, (B, J, C)."""
+    offsets = focal_means[:, None] - params.means[:, :, None]
+    offsets = offsets * factors[:, :, None] if params.is_diagonal else offsets @ factors
+    return np.swapaxes((offsets**2).sum(axis=-1), 1, 2)
+
+
+def _covariance_entries(covariances: FloatArray, layout: Layout) -> FloatArray:
+    """Entries of covariances as statistics have the products of features, (B, ., P)."""
+    first, second = products(covariances.shape[-1], layout.kind)
+    return covariances if layout.diagonal else covariances[..., first, second]
+
+
 def second_moments(means: FloatArray, covariances: FloatArray, layout: Layout) -> FloatArray:
     """Expected products of features, (B, ., P)."""
     first, second = products(means.shape[-1], layout.kind)
-    own = covariances if layout.diagonal else covariances[..., first, second]
-    return np.asarray(own + means[..., first] * means[..., second])
+    return np.asarray(_covariance_entries(covariances, layout) + means[..., first] * means[..., second])
 
 
 def maximise(
@@ -203,7 +227,7 @@ def _own(
         scatters = scatters + (prior.scatter + pulled[:, :, None] * prior.mean[:, None, :])[:, None]
         half = (0.5 * counts[..., None] * means - firsts)[..., None] * means[..., None, :]
         scatters = scatters + half + np.swapaxes(half, -1, -2)
-    log_det_counts = moments.counts + prior.log_det_count[:, None]
+    log_det_counts = moments.scatter_counts + prior.log_det_count[:, None]
     covariances, is_proper = _fit_models(log_det_counts, scatters, previous, settings, layout, max_inner, is_proper)
     return means, covariances, is_proper & are_definite(covariances, layout.diagonal)
 

@@ -74,7 +74,7 @@ class Groups(NamedTuple):
             about += cross + np.swapaxes(cross, -1, -2)
             within = (about / divisors[..., None, None]).mean(axis=1)
             within = 0.5 * (within + np.swapaxes(within, 1, 2))
-        return cls(ClusterMoments(counts, counts, firsts, seconds), means, given is not None, within)
+        return cls(ClusterMoments(counts, counts, counts, firsts, seconds), means, given is not None, within)
 
     @property
     def variances(self) -> FloatArray:
