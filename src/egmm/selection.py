@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -438,7 +437,9 @@ class _Search:
         if isinstance(found, Failure):
             return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
         make = MixtureMaker(model, found, self.data)
-        return Candidate(model.n_clusters, name, make, Outcome.of_mixture(found), mixture_criteria(found), seconds)
+        return Candidate(
+            model.n_clusters, name, make, mixture_criteria(found), seconds, outcome=Outcome.of_mixture(found)
+        )
 
 
 def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
@@ -500,13 +501,7 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
         model.n_jobs = asked
     index = _index(model)
     criteria = {index.name: float(index.read(model))}
-    return Candidate(
-        model.n_clusters, name, partial(_itself, model), Outcome.of_peer(model), criteria, time.perf_counter() - began
-    )
-
-
-def _itself(model: Any) -> Any:
-    return model
+    return Candidate.of_model(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
