@@ -21,6 +21,17 @@ LIGHTEST, HEAVIEST = 1e-290, 1e150
 """The weights of rows have a sum between them, so that weighted sums of squares neither vanish nor overflow."""
 
 
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of what may command a terminal or cannot be shown; line breaks stay.
+
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
     """Return `value` as an int, or say which range of integers `name` takes."""
     expected = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"

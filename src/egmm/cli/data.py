@@ -77,6 +77,10 @@ def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -
     path, columns, label, _ = source
     left_out = [name for name in index if name != label] if columns is None else []
     wanted = [name for name in names if name not in (label, *left_out)] if columns is None else list(columns)
+    if label is not None and label in wanted:
+        raise CommandError(
+            f"--label {label!r} is also among --columns, but known classes are not clustered; leave it out."
+        )
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in names:
             raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
