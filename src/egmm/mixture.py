@@ -15,6 +15,7 @@ from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import (
+    HEAVIEST,
     FloatArray,
     IntArray,
     all_or_nothing,
@@ -24,6 +25,7 @@ from egmm._checks import (
     check_prototypes,
     check_random,
     check_real,
+    check_spread,
     check_weight,
 )
 from egmm.belief.decisions import first_best
@@ -32,10 +34,10 @@ from egmm.em import assign
 from egmm.em.covariance import n_covariance_parameters, resolve_covariance
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, is_sound, try_fit
 from egmm.em.loop import Ascent
-from egmm.em.parameters import Parameters, components, focal_parameters, is_single
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters, components, focal_parameters, is_single
 from egmm.em.prior import make_prior, n_weighted
 from egmm.em.problem import Problem
-from egmm.em.start import Sample, draw_sample, label_seed, sample_seed
+from egmm.em.start import Sample, draw_sample, label_seed, make_ridge, sample_seed
 from egmm.em.statistics import Moments, moments
 from egmm.em.stream import Stream
 from egmm.em.whole import Whole
@@ -43,7 +45,7 @@ from egmm.fitted import FittedMixture, criteria_of
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError
-from egmm.rows.threads import one_blas_thread
+from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
@@ -126,7 +128,7 @@ class EGMM(ClusterMixin, FittedMixture):
     engine : {'auto', 'numpy', 'numba'}, default='auto'
         'numba' is compiled at first use and far faster on large data; 'auto' compiles only where that pays.
     n_jobs : int or None, default=None
-        Threads; None means all cores this process may use. Results do not depend on it.
+        Threads; None and -1 mean all cores this process may use. Results do not depend on it.
     warm_start : bool, default=False
         Go on from the last fit, where it was of the same model, instead of a new start.
     checkpoint : path, default=None
@@ -323,7 +325,8 @@ class EGMM(ClusterMixin, FittedMixture):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn from one more batch of a stream, by stepwise EM.
 
-        The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
+        It goes on from the model, whether that was fitted, loaded or made by earlier batches. Without a model, the
+        first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
         must show every cluster. Each later batch moves the running statistics by a step of
         (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
         `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
@@ -341,19 +344,61 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
-        if not hasattr(self, "_stream"):
+        if not hasattr(self, "means_"):
             ascent = self._fit(X, sample_weight, least_starts=STREAM_STARTS)
             self._stream = Stream.from_point(ascent.problem, ascent.point)
             return self
+        self._check_parameters()
+        self._check_unchanged()
         with all_or_nothing(self), self._open(X, sample_weight) as rows, one_blas_thread():
-            self._stream = stream = self._stream.after(rows, self._moments(rows))
-            self._set_parameters(stream.params, stream.problem, stream.weight)
+            before = getattr(self, "_stream", None) or self._stream_of_model(rows)
+            batch = self._moments(rows)
+            distance = self._distance(batch)
+            try:
+                with np.errstate(all="ignore"):  # of rows so far away that no model fits them
+                    self._stream = stream = before.after(rows, batch)
+                    self._set_parameters(stream.params, stream.problem, stream.weight)
+                    self._set_labels(rows)
+            except NotPositiveDefiniteError as error:
+                raise ValueError(f"{distance}, too far for one model of all rows; fit the two apart.") from error
             self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
             self.log_likelihood_history_ = np.append(self.log_likelihood_history_, self.log_likelihood_)
             self.n_iter_ += 1
-            self._set_labels(rows)
         return self
+
+    def _check_unchanged(self) -> None:
+        """Refuse parameters set since the fit that a stream cannot follow."""
+        now = self._model_parameters()
+        for name, value in self._fitted_parameters.items():
+            if now[name] != value:
+                raise ValueError(
+                    f"partial_fit goes on from a model with {name}={value}, but {name}={now[name]} was set since; "
+                    "set it back, or call fit, or partial_fit of sklearn.base.clone(model), to begin anew."
+                )
+
+    def _stream_of_model(self, rows: RowSource) -> Stream:
+        """Return a stream that has seen what the fitted model has."""
+        # EBIC tells the rows' weight, which files of models do not hold.
+        weight = float(np.exp(2.0 * (self.log_likelihood_ - self.ebic_) / self.n_parameters_))
+        centre = self.weights_ @ self.focal_means_
+        params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
+        shares, is_shared = self.focal_sets_.shares, self.covariances_.ndim == 2
+        spread = self.focal_covariances_ if is_shared else np.einsum("j,jde", self.weights_, self.focal_covariances_)
+        offsets = self.focal_means_ - centre
+        total = Moments(weight, centre, weight * (spread + np.einsum("j,jd,je", self.weights_, offsets, offsets)))
+        engine = choose_engine(self.engine, *rows.size, shares, is_shared, 1)
+        ridge = make_ridge(self.reg_covar, self.covariances_, total)
+        prior = make_prior(self.prior, total, self.n_clusters, self._covariance)
+        problem = Problem(rows, total, shares, self._covariance, ridge, engine, prior, self.certainty)
+        return Stream.from_model(problem, params, self.log_likelihood_, self.entropy_)
+
+    def _distance(self, batch: Moments) -> str:
+        """Say how far a batch is from the model."""
+        spread = np.sqrt(np.einsum("...dd->...d", self.focal_covariances_).reshape(-1, len(batch.centre)).max(axis=0))
+        away = np.abs(batch.centre - self.focal_means_).min(axis=0) / spread
+        column = int(away.argmax())
+        return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
 
     def _moments(self, rows: RowSource) -> Moments:
         """Moments of rows that can be fitted."""
@@ -362,6 +407,7 @@ class EGMM(ClusterMixin, FittedMixture):
             check_weight(total.weight)
             if not np.isfinite(total.scatter).all():
                 raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
+            check_spread(np.diag(total.scatter) / total.weight, getattr(self, "feature_names_in_", None))
         return total
 
     def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
@@ -393,15 +439,14 @@ class EGMM(ClusterMixin, FittedMixture):
         check_integer("n_init", self.n_init, 1)
         check_real("tol", self.tol, 0.0)
         check_integer("max_iter", self.max_iter, 1)
-        check_real("certainty", self.certainty, 0.0)
+        check_real("certainty", self.certainty, 0.0, HEAVIEST)
         check_choice("engine", self.engine, ENGINES)
         for name in ("accelerate", "warm_start"):
             if not isinstance(value := getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} must be True or False, got {value!r}.")
         if not (self.checkpoint is None or isinstance(self.checkpoint, str | PathLike)):
             raise TypeError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, 1)
+        resolve_jobs(self.n_jobs)
         if isinstance(self.reg_covar, str):
             check_choice("reg_covar (a number >= 0 or a name)", self.reg_covar, ["auto"])
         else:
@@ -469,6 +514,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged and not fit.interrupted
         self.degenerate_ = fit.is_degenerate
+        self._fitted_parameters = self._model_parameters()
 
     def _set_labels(self, rows: Any) -> None:
         """Labels of rows in memory; those of an earlier fit are not these rows'."""

@@ -32,7 +32,7 @@ from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, Seen, Tried
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
@@ -263,8 +263,8 @@ def select_model(
     random_state : int, RandomState instance or None, default=None
         Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
-        Threads or processes, whichever suits the fits; None means all cores this process may use. Results do not depend
-        on it.
+        Threads or processes, whichever suits the fits; None and -1 mean all cores this process may use. Results do not
+        depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -295,8 +295,7 @@ def select_model(
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    if n_jobs is not None:
-        check_integer("n_jobs", n_jobs, 1)
+    n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
@@ -316,7 +315,7 @@ def select_model(
         base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
         seen = clone(base)._look(X, sample_weight)
     grid = [(model, count) for model in models for count in counts]
-    n_workers = 1 if is_remote(X) else n_jobs or available_cores()
+    n_workers = 1 if is_remote(X) else n_cores
     # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
     in_threads = getattr(base, "engine", "") == "numba"
     order = sorted(range(len(grid)), key=partial(_turn, grid, models, sorted(set(counts), reverse=True)))

@@ -219,6 +219,9 @@ BAD_PREPARATIONS = {
     "no dictionary": ["width", "height"],
     "too few columns": {"columns": ["width"], "centre": None, "scale": None},
     "half a scaling": {"columns": ["width", "height"], "centre": [0, 0], "scale": None},
+    "scale of zero": {"columns": ["width", "height"], "centre": [0, 0], "scale": [1, 0]},
+    "scale below zero": {"columns": ["width", "height"], "centre": [0, 0], "scale": [1, -1]},
+    "giant centre": {"columns": ["width", "height"], "centre": [10**400, 0], "scale": [1, 1]},
     "text for numbers": {"columns": ["width", "height"], "centre": [0, "a"], "scale": [1, 1]},
 }
 

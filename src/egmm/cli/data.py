@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray, import_optional, lost_as_floats
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, index_of
@@ -179,6 +179,8 @@ def _from_arrow(path: Path, table: Any) -> Table:
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:
     if values.dtype.kind not in "fiub":
         values = _as_numbers(name, values, places)
+    if values.dtype.kind in "iu" and (why := lost_as_floats(values)):
+        raise CommandError(f"column {name!r} has integers {why}")
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         bad = np.flatnonzero(~np.isfinite(numbers))

@@ -76,7 +76,7 @@ class BootGMM(CredalClusterer):
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, the replicates and the reference rows.
     n_jobs : int or None, default=None
-        Threads and processes; None means all cores this process may use. Results do not depend on it.
+        Threads and processes; None and -1 mean all cores this process may use. Results do not depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
 
