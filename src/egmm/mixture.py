@@ -29,7 +29,7 @@ from egmm._checks import (
     check_weight,
 )
 from egmm.belief.decisions import first_best
-from egmm.belief.focal import FocalSets
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
 from egmm.em.covariance import n_covariance_parameters, resolve_covariance
 from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, is_sound, try_fit
@@ -436,6 +436,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _check_parameters(self) -> None:
         check_integer("n_clusters", self.n_clusters, 1)
+        check_integer("n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         check_integer("n_init", self.n_init, 1)
         check_real("tol", self.tol, 0.0)
         check_integer("max_iter", self.max_iter, 1)

@@ -178,7 +178,7 @@ def _from_arrow(path: Path, table: Any) -> Table:
 
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:
     if values.dtype.kind not in "fiub":
-        values = _as_numbers(name, values, places)
+        values = np.array(_as_numbers(name, values, places))
     if values.dtype.kind in "iu" and (why := lost_as_floats(values)):
         raise CommandError(f"column {name!r} has integers {why}")
     numbers = np.asarray(values, dtype=np.float64)
