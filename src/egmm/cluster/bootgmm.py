@@ -89,7 +89,8 @@ class BootGMM(CredalClusterer):
     bic_ : float
         Its BIC; lower is better.
     bic_table_ : list of dict
-        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and, where it failed, 'failure'.
+        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and 'failure': where it could not be fitted,
+        the reason, and 'bic' is NaN.
     means_ : ndarray of shape (n_clusters, n_features)
         Its cluster means.
     replicates_ : Mixtures
