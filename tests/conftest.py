@@ -22,6 +22,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SEED = 20220901
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the fuzz suite run longer than in every test run."""
+    parser.addoption("--fuzz", type=int, help="examples of each kind of nasty input, with other random numbers")
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator with the same seed in every test."""

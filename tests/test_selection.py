@@ -478,8 +478,8 @@ def test_rows_that_no_fit_takes_are_refused_as_by_a_fit(blobs, options) -> None:
 
 
 def test_processes_are_counted_as_by_egmm(blobs) -> None:
-    for n_jobs, error in (("a", TypeError), (1.5, TypeError), (0, ValueError), (-1, ValueError)):
-        with pytest.raises(error, match=f"n_jobs must be an integer >= 1, got {n_jobs!r}"):
+    for n_jobs, error in (("a", TypeError), (1.5, TypeError), (0, ValueError)):
+        with pytest.raises(error, match=f"n_jobs must be an integer >= 1, or -1 for all cores, got {n_jobs!r}"):
             select_model(blobs, [2], n_jobs=n_jobs)
 
 

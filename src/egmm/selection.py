@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
@@ -39,7 +39,7 @@ from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 COVARIANCE_BY = ("agreement", "criterion")
 """What chooses among the covariance models of the number of clusters that the criterion has chosen."""
@@ -262,8 +262,8 @@ def select_model(
     random_state : int, RandomState instance or None, default=None
         Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
-        Threads or processes, whichever suits the fits; None means all cores this process may use. Results do not depend
-        on it.
+        Threads or processes, whichever suits the fits; None and -1 mean all cores this process may use. Results do not
+        depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -294,8 +294,7 @@ def select_model(
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    if n_jobs is not None:
-        check_integer("n_jobs", n_jobs, 1)
+    n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
@@ -313,12 +312,12 @@ def select_model(
     grid = [(model, count) for model in models for count in counts]
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
         if isinstance(base, EGMM):
-            candidates = _search(base, grid, X, sample_weight, n_jobs, progress, criterion)
+            candidates = _search(base, grid, X, sample_weight, n_cores, progress, criterion)
         else:
             fit = {} if sample_weight is None else {"sample_weight": sample_weight}
             jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
             candidates = []
-            for candidate in in_order(_fit_peer, jobs, n_jobs or available_cores()):
+            for candidate in in_order(_fit_peer, jobs, n_cores):
                 candidates.append(candidate)
                 progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
@@ -334,7 +333,7 @@ def _search(
     grid: list[tuple[str, int]],
     X: Any,
     sample_weight: Any,
-    n_jobs: int | None,
+    n_cores: int,
     progress: Progress,
     criterion: str,
 ) -> list[Candidate]:
@@ -344,9 +343,9 @@ def _search(
         diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
         with naming_entries(base, rows):
             summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
+        check_spread(summary.total.variances)
         search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
-        n_workers = 1 if is_remote(X) else n_jobs or available_cores()
-        candidates = search.run(n_workers)
+        candidates = search.run(1 if is_remote(X) else n_cores)
     if len({name for name, _ in grid}) > 1:
         assert summary.sample is not None
         return _compared(candidates, summary.sample, criterion)

@@ -2,6 +2,7 @@ import copy
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import numpy as np
@@ -414,3 +415,22 @@ def test_notebook_table():
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: CredalPartition(MASKED, FocalSets.singletons(2)), "mass"),
+        (lambda: CredalPartition.from_masses(MASKED, [{0}, {1}], 2), "mass"),
+        (lambda: CredalPartition.from_probabilities(MASKED), "probabilities"),
+        (lambda: CredalPartition.from_labels(np.ma.masked_array([0, 1], mask=[False, True])), "labels"),
+        (lambda: CredalPartition([[1.0]] * 2, FocalSets.singletons(1)).discount(MASKED[0]), "rate"),
+        (lambda: FocalSets(np.ma.masked_array([1, 2], mask=[False, True]), 2), "masks"),
+    ],
+)
+def test_what_is_below_a_mask_is_no_value(use: Callable[[], object], name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked, which have no value; "):
+        use()

@@ -41,6 +41,16 @@ BAD_DATA = {
     "unknown column": ({"a.csv": "x\n1\n2\n"}, ["fit", "a.csv", "--columns", "z"], "no column 'z'; its columns are x"),
     "unknown label": ({"a.csv": "x\n1\n2\n"}, ["fit", "a.csv", "--label", "z"], "no column 'z'"),
     "only the label": ({"a.csv": "x\n1\n2\n"}, ["fit", "a.csv", "--label", "x"], "no column to cluster"),
+    "the label clustered": (
+        {"a.csv": "x,k\n1,0\n2,1\n3,1\n"},
+        ["fit", "a.csv", "--columns", "x,k", "--label", "k"],
+        "--label 'k' is also among --columns, but known classes are not clustered; leave it out.",
+    ),
+    "the label clustered piece by piece": (
+        {"a.csv": "x,k\n1,0\n2,1\n3,1\n"},
+        ["fit", "a.csv", "--columns", "x,k", "--label", "k", "--stream"],
+        "--label 'k' is also among --columns",
+    ),
     "two equal names": ({"a.csv": "x,x\n1,2\n3,4\n"}, ["fit", "a.csv"], "two columns named 'x'"),
     "unknown ending": ({"a.xlsx": "zip"}, ["fit", "a.xlsx"], "unknown ending"),
     "damaged Parquet": ({"a.parquet": "abc"}, ["fit", "a.parquet"], "a.parquet cannot be read"),
@@ -209,6 +219,9 @@ BAD_PREPARATIONS = {
     "no dictionary": ["width", "height"],
     "too few columns": {"columns": ["width"], "centre": None, "scale": None},
     "half a scaling": {"columns": ["width", "height"], "centre": [0, 0], "scale": None},
+    "scale of zero": {"columns": ["width", "height"], "centre": [0, 0], "scale": [1, 0]},
+    "scale below zero": {"columns": ["width", "height"], "centre": [0, 0], "scale": [1, -1]},
+    "giant centre": {"columns": ["width", "height"], "centre": [10**400, 0], "scale": [1, 1]},
     "text for numbers": {"columns": ["width", "height"], "centre": [0, "a"], "scale": [1, 1]},
 }
 

@@ -236,3 +236,11 @@ def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
     seconds = float(re.findall(r"Done in ([\d.]+) s", result.stdout)[0])
     assert seconds < 60
     assert run("demo").returncode == 1
+
+
+@pytest.mark.parametrize(("options", "same"), [(["-c", "2"], ["-c", "2,2"]), ([], ["--covariance", "EEE,EEE"])])
+def test_a_choice_named_twice_is_one(call: Any, rows: Path, options: list[str], same: list[str]) -> None:
+    common = ["fit", rows, "--label", "side", "--no-plots", "--json", "--force", "-c", "2"]
+    first, second = (json.loads(call(*common, *choice).stdout) for choice in (options, same))
+    del first["seconds"], second["seconds"]
+    assert first == second

@@ -220,7 +220,7 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
         ({"n_clusters": [2, 3], "init": [[0.0, 0.0], [6.0, 0.0]]}, ValueError, "init must be 'kmeans' or 'random'"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
         ({"reg_covar": -1.0}, ValueError, r"reg_covar must be a finite number in \[0, inf\], got -1"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, or -1 for all cores, got 0"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, error, message):

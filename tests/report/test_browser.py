@@ -220,6 +220,17 @@ def test_numbers_far_from_zero_are_told_apart(page_of: Any, tmp_path: Path) -> N
     np.testing.assert_allclose(np.array(facts, dtype=float) - X[0], 0, atol=0.5)
 
 
+def test_numbers_beyond_single_precision_are_shown(page_of: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(60, 2)) + [[0, 0], [9, 9]] * 30) * [1e60, 1e-60]
+    model = EGMM(2, random_state=0).fit(X)
+    page = page_of(write_report(tmp_path / "extreme.html", model, X))
+    page.locator("#scatter").focus()
+    page.keyboard.press("ArrowRight")
+    facts = np.array(page.locator("#object dd").all_inner_texts(), dtype=float)
+    np.testing.assert_allclose(facts, X[0], rtol=1e-2)
+
+
 def test_ellipses_are_drawn_whole(page_of: Any, tmp_path: Path) -> None:
     X, _ = make_diamond()  # two standard deviations reach beyond the rows
     model = EGMM(2, reg_covar=0.01, random_state=0).fit(X)

@@ -13,6 +13,7 @@ from egmm._checks import (
     check_choice,
     check_finite_matrix,
     check_integer,
+    check_unmasked,
     import_optional,
 )
 from egmm.belief import alignment, display, revision, storage
@@ -98,6 +99,7 @@ class CredalPartition:
                [0., 1., 0.],
                [1., 0., 0.]])
         """
+        check_unmasked("labels", labels)
         numbers = np.asarray(labels)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, one per row, got shape {numbers.shape} of {numbers.dtype}.")

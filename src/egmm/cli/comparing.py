@@ -9,7 +9,7 @@ import numpy as np
 
 import egmm
 from egmm.belief.uncertainty import average_nonspecificity
-from egmm.cli.data import read_data
+from egmm.cli.data import find_files, read_data
 from egmm.cli.models import check_enough, prepare, scores
 from egmm.cli.notes import tell
 from egmm.cli.options import Source
@@ -49,7 +49,7 @@ def compare(
 ) -> None:
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
-        check_table(out, force=force)
+        check_table(out, force=force, inputs=find_files(source.path))
     data = read_data(source)
     check_enough(len(data.X), n_clusters)
     X, _, notes = prepare(data, standardize=standardize)
@@ -63,7 +63,7 @@ def compare(
         records.append(_measure(name, ALGORITHMS[name], X, wanted, data.labels))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
-        write_columns(out, {key: [record.get(key) for record in records] for key in keys})
+        write_columns(out, {key: [record.get(key) for record in records] for key in keys}, force=force)
     if as_machine:
         as_json(
             {"command": "compare", "source": source.path, "n_clusters": n_clusters, "notes": notes, "results": records}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray, import_optional, lost_as_floats
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, index_of
@@ -77,6 +77,10 @@ def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -
     path, columns, label, _ = source
     left_out = [name for name in index if name != label] if columns is None else []
     wanted = [name for name in names if name not in (label, *left_out)] if columns is None else list(columns)
+    if label is not None and label in wanted:
+        raise CommandError(
+            f"--label {label!r} is also among --columns, but known classes are not clustered; leave it out."
+        )
     for name in [*wanted, *([] if label is None else [label])]:
         if name not in names:
             raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
@@ -174,7 +178,9 @@ def _from_arrow(path: Path, table: Any) -> Table:
 
 def _numbers(name: str, values: Any, places: Places) -> FloatArray:
     if values.dtype.kind not in "fiub":
-        values = _as_numbers(name, values, places)
+        values = np.array(_as_numbers(name, values, places))
+    if values.dtype.kind in "iu" and (why := lost_as_floats(values)):
+        raise CommandError(f"column {name!r} has integers {why}")
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         bad = np.flatnonzero(~np.isfinite(numbers))

@@ -1,5 +1,6 @@
 """``egmm fit`` and ``egmm predict``."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -47,7 +48,8 @@ def fit(
 ) -> None:
     """Fit a file's rows and write the model, the masses, the figures and the report."""
     target = out or Path(f"egmm-{_stem(source.path)}")
-    check_free(target, force=force)
+    inputs = find_files(source.path)
+    check_free(target, force=force, inputs=inputs)
     rows = None
     if is_streamed(source, stream):
         if table != "parquet":
@@ -55,7 +57,7 @@ def fit(
         fitted, rows = fit_stream(source, request, standardize=standardize)
     else:
         fitted = fit_data(read_data(source), request, standardize=standardize)
-    with writing_directory(target, force=force) as work:
+    with writing_directory(target, force=force, inputs=inputs) as work:
         if rows is None:
             write_rows(work, fitted, table)
         else:
@@ -209,9 +211,11 @@ def predict(
 ) -> None:
     """Assign rows of a file to a model's clusters."""
     if out is not None:
-        check_table(out, force=force)
+        check_table(out, force=force, inputs=[model_path, *find_files(source.path)])
     elif as_machine:
         raise CommandError("--json needs --out: without it the rows go to standard output.")
+    elif getattr(sys.stdout, "name", None) == os.devnull:
+        raise CommandError("Standard output is closed; name a file for the rows with --out.")
     streamed_to = None
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
@@ -219,7 +223,9 @@ def predict(
     source = source._replace(columns=names)
     if streamed_to is not None:
         rows, _ = open_rows(source)
-        write_predictions(streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
+        write_predictions(
+            streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses, force=force
+        )
         n_rows = int(rows.shape[0])
         if as_machine:
             as_json(_predicted(model_path, source.path, out, n_rows))
@@ -237,7 +243,7 @@ def predict(
     if out is None:
         write_csv(sys.stdout, columns)
         return
-    write_columns(out, columns)
+    write_columns(out, columns, force=force)
     if as_machine:
         as_json(_predicted(model_path, source.path, out, len(X)))
     elif not quiet:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from egmm.cli import figures
-from egmm.cli.data import read_data
+from egmm.cli.data import find_files, read_data
 from egmm.cli.models import check_enough, load_model, prepare, run_selection
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
@@ -30,8 +30,9 @@ def select(
     quiet: bool,
 ) -> None:
     """Compare numbers of clusters and covariance models."""
+    inputs = find_files(source.path)
     if out is not None:
-        check_free(out, force=force)
+        check_free(out, force=force, inputs=inputs)
     if is_streamed(source, stream):
         X, _, total, sample, _ = prepare_scan(source, standardize=standardize)
         notes = notes_on(sample, total)
@@ -43,7 +44,7 @@ def select(
     selection = run_selection(X, request)
     files: list[str] = []
     if out is not None:
-        with writing_directory(out, force=force) as work:
+        with writing_directory(out, force=force, inputs=inputs) as work:
             table = selection.table()
             names = dict.fromkeys(name for record in table for name in record)
             write_columns(work / "selection.csv", {name: [record.get(name) for record in table] for name in names})

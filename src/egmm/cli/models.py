@@ -180,12 +180,13 @@ def _preparation(path: Path, entry: Any, n_features: int) -> tuple[list[str], Sc
         names, centre, scale = entry["columns"], entry["centre"], entry["scale"]
         scaling = None if centre is None and scale is None else Scaling(np.array(centre, float), np.array(scale, float))
         is_whole = all(np.shape(part) == (n_features,) for part in (names, *(scaling or ())))
-    except (KeyError, TypeError, ValueError):
+        is_whole &= scaling is None or bool(np.isfinite(scaling).all() and (scaling.scale > 0).all())
+    except (KeyError, TypeError, ValueError, OverflowError):
         is_whole = False
     if not is_whole:
         raise CommandError(
             f"{path} is damaged: its entry {PREPARATION!r} must hold columns ({n_features} names), centre and scale "
-            f"({n_features} numbers each, or null); fit again to write it anew."
+            f"({n_features} numbers each, scales above 0, or null); fit again to write it anew."
         )
     return [str(name) for name in names], scaling
 

@@ -61,7 +61,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came f
 def cluster_counts(text: str, auto: Sequence[int] = AUTO_CLUSTERS) -> list[int]:
     """Numbers of clusters meant by ``3``, ``2:8``, ``2,3,5`` or ``auto``.
 
-    >>> cluster_counts("2:4"), cluster_counts("5"), cluster_counts("2,6")
+    >>> cluster_counts("2:4"), cluster_counts("5,5"), cluster_counts("2,6")
     ([2, 3, 4], [5], [2, 6])
     """
     if text == "auto":
@@ -76,7 +76,7 @@ def cluster_counts(text: str, auto: Sequence[int] = AUTO_CLUSTERS) -> list[int]:
     if max(numbers) > MAX_CLUSTERS:
         raise _bad_clusters(f"{text!r} goes beyond {MAX_CLUSTERS} clusters, the most there can be.")
     if not is_range:
-        return numbers
+        return list(dict.fromkeys(numbers))
     first, last = numbers
     if first > last:
         raise _bad_clusters(f"the range {text!r} runs backwards: write {last}:{first}.")
@@ -192,7 +192,7 @@ def request(
     ['EEE', 'VVV']
     """
     known = (*MODELS, "E", "V", "auto", "all")
-    models = [one_of("--covariance", part.strip(), known) for part in covariance.split(",")]
+    models = list(dict.fromkeys(one_of("--covariance", part.strip(), known) for part in covariance.split(",")))
     return Request(
         cluster_counts(clusters),
         "all" if {"auto", "all"} & set(models) else models,

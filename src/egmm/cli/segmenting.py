@@ -27,10 +27,11 @@ def segment(
     quiet: bool,
 ) -> None:
     """Segment an image, or several modalities of one grid, and write the maps."""
-    for path in [*images, *([] if mask is None else [mask])]:
+    inputs = [*images, *([] if mask is None else [mask])]
+    for path in inputs:
         check_file(path)
     target = out or Path(f"egmm-{images[0].name.split('.')[0]}")
-    check_free(target, force=force)
+    check_free(target, force=force, inputs=inputs)
     found = segment_image(
         [str(path) for path in images],
         None if mask is None else str(mask),
@@ -39,7 +40,7 @@ def segment(
         random_state=seed,
         verbose=int(not (quiet or as_machine)),
     )
-    with writing_directory(target, force=force) as work:
+    with writing_directory(target, force=force, inputs=inputs) as work:
         _write_maps(work, found)
         files = sorted(path.name for path in work.iterdir())
     sizes = np.bincount(found.labels().ravel(), minlength=found.n_clusters + 1)[1:]

@@ -14,7 +14,7 @@ from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
-from egmm.cli.output import label_columns, mass_columns
+from egmm.cli.output import claiming, label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
 from egmm.rows.arrow import FORMATS, format_of, open_table
@@ -159,10 +159,9 @@ def write_stream(work: Path, model: Any, rows: Any) -> None:
             masses(mass)
 
 
-def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool) -> None:
+def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool, force: bool) -> None:
     """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with growing_parquet(path) as write:
+    with claiming(path, force=force), growing_parquet(path, exclusive=not force) as write:
         for assigned, mass in _assigned(model, rows):
             write(assigned | mass if masses else assigned)
 

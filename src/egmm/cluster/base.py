@@ -19,6 +19,7 @@ from egmm._checks import (
     check_random,
     check_real,
     check_sample_weight,
+    check_spread,
     reading_numbers,
 )
 from egmm.belief.decisions import best_cluster, heaviest_set
@@ -137,7 +138,9 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
     # Shared steps of fit -------------------------------------------------------------------------------------
 
     def _check_fit(self, X: Any) -> FloatArray:
-        return self._validated(X, ensure_min_samples=2)
+        rows = self._validated(X, ensure_min_samples=2)
+        check_spread(rows.var(axis=0), getattr(self, "feature_names_in_", None))
+        return rows
 
     def _check_new(self, X: Any) -> FloatArray:
         check_is_fitted(self)

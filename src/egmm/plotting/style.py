@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray, import_optional, printable
 from egmm.belief.focal import FocalSets
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -131,6 +131,7 @@ def feature_labels(n_features: int, feature_names: Sequence[str] | None, width: 
 
 
 def plain(text: str, most: int = 40, width: int | None = None) -> str:
-    """Text that Matplotlib shows as it is: no formula between dollar signs, no line of endless length."""
+    """Text that Matplotlib shows as it is: no formula between dollar signs, no control, no line of endless length."""
+    text = printable(text)
     short = text if len(text) <= most else text[: most - 1] + "…"
     return (short if width is None else fill(short, width)).replace("$", r"\$")

@@ -35,7 +35,7 @@
   const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
   const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
   const isOutlier = new Uint8Array(bytes(data.outliers));
-  const offset = (column, i) => values[column * n + i]; // from the middle of all rows
+  const offset = (column, i) => values[column * n + i] * data.units[column]; // from the middle of all rows
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
@@ -352,7 +352,7 @@
   // A thousandth of a column's range is told, and four digits whatever the range: an outlier may have made it.
   const steps = data.columns.map((_, column) => {
     const [low, high] = extent(values.subarray(column * n, (column + 1) * n));
-    return (high - low) / 1000;
+    return (high - low) / 1000 * data.units[column];
   });
   function shownValue(column, away) {
     const value = data.centre[column] + away, text = upTo(value, Math.min(steps[column], Math.abs(value) / 1000 || Infinity));
