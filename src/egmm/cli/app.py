@@ -265,6 +265,29 @@ def segment(
 
 @app.command()
 @guarded
+def data(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Data set; without it the names are listed.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of a simulated set.")] = None,
+    seed: o.Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
+    ] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Print a data set as CSV, to try the other commands on: egmm data iris > iris.csv."""
+    from egmm.cli import embedded
+
+    chosen = None if name is None else o.one_of("NAME", name.lower(), embedded.NAMES)
+    embedded.data(chosen, rows=rows, seed=seed, out=out, force=force, as_machine=json, quiet=quiet)
+
+
+@app.command()
+@guarded
 def reproduce(
     only: Annotated[
         list[str] | None,
@@ -274,7 +297,10 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes. Default: all cores.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write, and to go on.")] = Path("reproduction"),
     data: Annotated[
-        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, else OpenML.")
+        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML.")
+    ] = None,
+    sets: Annotated[
+        str | None, typer.Option("--sets", help="Real data sets to run, as Iris,Seeds. Default: all eight.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute again what is there.")] = False,
     force: o.Force = False,
@@ -289,7 +315,16 @@ def reproduce(
     from egmm.cli import reproducing
 
     reproducing.reproduce(
-        only, quick=quick, jobs=jobs, out=out, data=data, fresh=fresh, force=force, as_machine=json, quiet=quiet
+        only,
+        quick=quick,
+        jobs=jobs,
+        out=out,
+        data=data,
+        sets=o.names(sets, "--sets"),
+        fresh=fresh,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
     )
 
 
