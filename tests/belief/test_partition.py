@@ -178,7 +178,7 @@ def test_to_dataframe():
 
 def test_to_dataframe_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=re.escape("data frames need pandas: pip install 'pandas'.")):
+    with pytest.raises(ImportError, match=re.escape("Data frames need pandas: pip install 'pandas'.")):
         PAPER.to_dataframe()
 
 
