@@ -10,16 +10,14 @@ class Documented:
 
     _doc_link_module = "egmm"
 
-    @property
-    def _doc_link_template(self) -> str:
-        return f"{documentation()}{{page}}"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
+    def _get_doc_link(self) -> str:
+        base = documentation()
+        if not base or type(self).__module__.partition(".")[0] != self._doc_link_module:
+            return ""
         name = type(self).__name__
-        if name in sys.modules["egmm"].__all__:  # not imported: the package imports this module
-            return {"page": f"api/packages/egmm.html#egmm.{name}"}
-        package = ".".join(type(self).__module__.split(".")[:2])
-        return {"page": f"api/packages/{package.removeprefix('egmm.')}.html#{package}.{name}"}
+        # The package is not imported here: it imports this module.
+        package = "egmm" if name in sys.modules["egmm"].__all__ else ".".join(type(self).__module__.split(".")[:2])
+        return f"{base}api/packages/{package.removeprefix('egmm.')}.html#{package}.{name}"
 
 
 @cache

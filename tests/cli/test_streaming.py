@@ -42,7 +42,7 @@ def test_rows_of_the_report_have_the_numbers_of_the_file(
 
 def test_streamed_fits_write_the_same_files(call: Any, rows: Path, tmp_path: Path) -> None:
     for name in ("stream", "no-stream"):
-        result = call("fit", rows, *OPTIONS, f"--{name}", "--out", name)
+        result = call("fit", rows, *OPTIONS, f"--{name}", "--out", name, "--table", "parquet")
         assert result.returncode == 0
         assert "Warning" not in result.stderr
     streamed, whole = tmp_path / "stream", tmp_path / "no-stream"

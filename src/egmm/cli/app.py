@@ -63,7 +63,10 @@ def fit(
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
+    exclude: o.Exclude = None,
     label: o.Label = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
@@ -74,8 +77,11 @@ def fit(
     max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
     table: Annotated[
-        str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
-    ] = "parquet",
+        str | None,
+        typer.Option(
+            "--table", help="Format of masses and labels: csv, parquet, feather. Default: csv for text files."
+        ),
+    ] = None,
     plots: Annotated[bool, typer.Option(help="Write figures.")] = True,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -99,8 +105,9 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.Source(rows, o.names(columns), label, header)
-    o.one_of("--table", table, TABLES)
+    source = o.source(rows, columns, label, header, id, exclude, missing)
+    if table is not None:
+        o.one_of("--table", table, TABLES)
     from egmm.cli import fitting
 
     fitting.fit(
@@ -126,6 +133,7 @@ def predict(
         Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
     ] = None,
     masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    id: o.Id = None,
     header: o.Header = None,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -138,7 +146,7 @@ def predict(
 
     fitting.predict(
         model,
-        o.Source(rows, header=header),
+        o.Source(rows, header=header, id=id),
         out=out,
         masses=masses,
         stream=stream,
@@ -156,7 +164,10 @@ def select(
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
+    exclude: o.Exclude = None,
     label: o.LabelLeftOut = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
@@ -185,7 +196,7 @@ def select(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.Source(rows, o.names(columns), label, header)
+    source = o.source(rows, columns, label, header, id, exclude, missing)
     from egmm.cli import inspecting
 
     inspecting.select(
@@ -209,7 +220,10 @@ def compare(
         str | None, typer.Option("--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.")
     ] = None,
     columns: o.Columns = None,
+    exclude: o.Exclude = None,
     label: o.Label = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
     seed: o.Seed = 0,
@@ -224,7 +238,7 @@ def compare(
 
     known = tuple(comparing.ALGORITHMS)
     comparing.compare(
-        o.Source(rows, o.names(columns), label, header),
+        o.source(rows, columns, label, header, id, exclude, missing),
         known
         if algorithms is None
         else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],

@@ -101,12 +101,15 @@ def show_selection(selection: Selection) -> None:
 
 def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
     """Tell what a model file holds; quiet, only whether it can be read."""
-    model, names, scaling = load_model(model_path)
-    names = names or [f"x{k + 1}" for k in range(model.n_features_in_)]
+    model, preparation = load_model(model_path)
+    scaling = preparation.scaling
+    names = preparation.names or [f"x{k + 1}" for k in range(model.n_features_in_)]
     found = {
         "n_clusters": int(model.n_clusters),
         "n_features": int(model.n_features_in_),
         "columns": names,
+        "row_names": preparation.id or "",
+        "missing": preparation.missing,
         "standardized": scaling is not None,
         "covariance": model.covariance,
         "n_sets": len(model.focal_sets_),

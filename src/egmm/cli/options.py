@@ -13,6 +13,8 @@ CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
 AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
+MISSING_CELLS = ("drop", "em")
+"""What may be done with rows that have missing cells, the default first: leave them out, or pass NaN to the fit."""
 
 Rows = Annotated[
     str,
@@ -21,7 +23,14 @@ Rows = Annotated[
 Clusters = Annotated[str, typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).")]
 Covariance = Annotated[str, typer.Option("--covariance", help="A model such as EEE, a list EEE,EII, or auto (all).")]
 Families = Annotated[str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.")]
-Columns = Annotated[str | None, typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all but --label.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all that hold numbers.")
+]
+Id = Annotated[str | None, typer.Option("--id", help="Column that names the rows. Default: one that looks like it.")]
+Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to leave out, a,b,c.")]
+Missing = Annotated[
+    str, typer.Option("--missing", help="Rows with missing cells: drop leaves them out, em passes them to the fit.")
+]
 Label = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out, and compared with.")]
 LabelLeftOut = Annotated[str | None, typer.Option("--label", help="Column of known classes: left out.")]
 Header = Annotated[
@@ -137,6 +146,41 @@ class Source(NamedTuple):
     """Column of known classes."""
     header: bool | None = None
     """Whether text files begin with names; None means unless they begin with numbers, and doubtful ones are refused."""
+    id: str | None = None
+    """Column that names the rows; None means one that looks like it."""
+    exclude: Sequence[str] = ()
+    """Columns that are not clustered."""
+    missing: str = MISSING_CELLS[0]
+    """What is done with missing cells."""
+
+
+def source(
+    path: str,
+    columns: str | None,
+    label: str | None,
+    header: bool | None,
+    row_names: str | None,
+    exclude: str | None,
+    missing: str,
+) -> Source:
+    """Read the options that say which rows and columns; one column cannot be two things."""
+    wanted, unwanted = names(columns), names(exclude, "--exclude") or []
+    one_of("--missing", missing, MISSING_CELLS)
+    uses: dict[str, Sequence[str | None]] = {
+        "--columns": wanted or [],
+        "--exclude": unwanted,
+        "--label": [label],
+        "--id": [row_names],
+    }
+    for name in [name for listed in uses.values() for name in listed if name is not None]:
+        named_by = [option for option, listed in uses.items() if name in listed]
+        if len(named_by) > 1 and named_by != ["--columns", "--label"]:
+            raise typer.BadParameter(f"{name!r} is also named by {named_by[0]}.", param_hint=named_by[1])
+    if wanted is not None and unwanted:
+        raise typer.BadParameter(
+            "--columns already chooses the columns; leave one of the two out.", param_hint="--exclude"
+        )
+    return Source(path, wanted, label, header, row_names, unwanted, missing)
 
 
 class Request(NamedTuple):

@@ -17,7 +17,7 @@ from egmm.cli.options import Request, Source
 from egmm.cli.output import label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
-from egmm.rows.arrow import FORMATS, format_of, open_table
+from egmm.rows.arrow import FORMATS, format_of, open_table, told_index
 from egmm.rows.source import bad_entry, number, tree_sum
 from egmm.rows.threads import one_blas_thread
 from egmm.rows.write import growing_parquet
@@ -81,7 +81,7 @@ def prepare_scan(source: Source, *, standardize: bool) -> Scanned:
     checked_moments(total, rows, names)
     scaling = Scaling.from_moments(total) if standardize else None
     seen = rows if scaling is None else rows.scaled(*scaling)
-    return Scanned(seen, scaling, total, Data(raw, names, None, left_out), chosen)
+    return Scanned(seen, scaling, total, Data(raw, names, notes=told_index(left_out)), chosen)
 
 
 def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
@@ -176,7 +176,6 @@ def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str,
         except ValueError as error:
             # Counted over all rows, not within the block.
             raise bad_entry(rows, rows.feature_names) or error from None
-        columns = label_columns(partition, model.outliers(X))
-        columns["row"] = columns["row"] + first
+        columns = {"row": np.arange(first + 1, first + len(X) + 1), **label_columns(partition, model.outliers(X))}
         first += len(X)
         yield columns, mass_columns(partition)
