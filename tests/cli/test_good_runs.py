@@ -49,7 +49,8 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
     made = tmp_path / "made"
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
     assert {"model.json", "masses.csv", "labels.csv", "summary.txt", "report.html"} <= names
-    assert {"figures/partition.png", "figures/masses.png", "figures/history.png"} <= names
+    assert {"figures/partition.png", "figures/uncertainty.png", "figures/history.png"} <= names
+    assert "figures/masses.png" not in names  # the two groups are clear: all bars would look alike
     assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
     assert "1.000" in result.stdout  # purity against the known classes
     assert max(map(len, result.stdout.splitlines())) <= 80
