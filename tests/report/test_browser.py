@@ -112,8 +112,8 @@ def test_prints_dark_on_white_with_its_colours_and_whole_tables(page_of: Any, re
     for selector in ("#legend .swatch", "#sets-table .bar-cell"):
         adjust = page.locator(selector).first.evaluate("node => getComputedStyle(node).printColorAdjust")
         assert adjust == "exact", selector  # browsers leave out backgrounds else
-    box = page.locator(".tall")
-    assert box.evaluate("node => node.clientHeight >= node.scrollHeight")
+    for box in page.locator(".tall").all():
+        assert box.evaluate("node => node.clientHeight >= node.scrollHeight")
     assert not page.locator("#theme").is_visible()
 
 

@@ -108,6 +108,8 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         scaling=fitted.scaling,
         n_total=fitted.n_rows,
         row_numbers=fitted.row_numbers,
+        row_names=fitted.data.row_names,
+        classes=fitted.data.labels,
     )
 
 

@@ -228,5 +228,5 @@ def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
     found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
     if len(np.unique(truth)) <= partition.n_clusters:
         sets = set_scores(truth, partition)
-        found |= {"coverage": sets.coverage, "precise accuracy": sets.precise_accuracy, "ambiguous": sets.ambiguous}
+        found |= {"coverage": sets.coverage, "sure accuracy": sets.precise_accuracy, "open": sets.ambiguous}
     return found

@@ -78,16 +78,16 @@ def plot_approximations(
     >>> sure = np.eye(4, dtype=bool)
     >>> axes = plot_approximations(np.zeros((4, 4)), [sure], [sure], titles=["CSF"])
     >>> axes[0].get_title()
-    'CSF\n4 sure, 0 ambiguous'
+    'CSF\n4 sure, 0 open'
     """
     axes = axes_row_or_new(axes, len(lower), (2.6, 2.6 * aspect * grey.shape[0] / grey.shape[1] + 0.9))
     for number, (ax, sure, possible) in enumerate(zip(axes, lower, upper, strict=True)):
         ax.imshow(rough_colours(grey, sure, possible), interpolation="nearest", aspect=aspect)
         title = plain(titles[number], 30) if titles is not None else f"cluster {number + 1}"
-        counts = f"{int(sure.sum())} sure, {int((possible & ~sure).sum())} ambiguous"
+        counts = f"{int(sure.sum())} sure, {int((possible & ~sure).sum())} open"
         ax.set_title(f"{title}\n{counts}", fontsize="small")
         ax.set_axis_off()
-    for colour, label in ((LOWER, "surely in the cluster"), (UPPER, "possibly (ambiguous)")):
+    for colour, label in ((LOWER, "surely in the cluster"), (UPPER, "possibly (open)")):
         axes[0].plot([], [], "s", color=colour, label=label)
     axes[0].legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), frameon=False, fontsize="small")
     return axes

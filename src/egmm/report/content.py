@@ -58,8 +58,8 @@ def content(
     numbers: IntArray,
     selection: Any = None,
 ) -> dict[str, Any]:
-    """Collect the page's data: everything in it is text, a number or a list of them."""
-    # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
+    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has."""
+    # Not called ambiguity: a row is open where its heaviest set has several clusters.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
@@ -70,6 +70,7 @@ def content(
         "centre": centre.tolist(),
         "axes": _axes(shown, partition, centre),
         "nRows": len(partition),
+        "drawn": drawn,
         "rows": _encode(numbers[drawn].astype(np.uint32)),
         "values": _encode((shown.X[drawn] - centre).T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),

@@ -379,8 +379,8 @@
         element("span", { class: "track" }, fill), element("span", { class: "value", text: mass(j, i).toFixed(3) })));
     }
     const kind = isOutlier[i] ? "outlier; " : "";
-    box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}` }),
-      element("span", { class: "note", text: `  ${kind}doubt ${doubt[i].toFixed(3)}` }), list, facts);
+    box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}${data.names ? ` · ${data.names[i]}` : ""}` }),
+      element("span", { class: "note", text: `  ${data.classes && data.classes[i] ? `${data.classes[i]}; ` : ""}${kind}doubt ${doubt[i].toFixed(3)}` }), list, facts);
     for (const line of document.querySelectorAll("#objects-table tr.chosen")) line.classList.remove("chosen");
     const listed = document.querySelector(`#objects-table tr[data-at="${i}"]`);
     if (listed) listed.classList.add("chosen");
@@ -536,6 +536,8 @@
   function showObjects() {
     table($("objects-table"), [
       { name: "row", value: (r) => r.row + 1, show: (r) => String(r.row + 1) },
+      ...(data.names ? [{ name: "name", text: true, whole: true, value: (r) => data.names[r.at] }] : []),
+      ...(data.classes ? [{ name: "class", text: true, whole: true, value: (r) => data.classes[r.at] }] : []),
       { name: "doubt", value: (r) => r.doubt, show: (r) => r.doubt.toFixed(3) },
       { name: "heaviest set", value: (r) => r.set },
       { name: "best cluster", value: (r) => r.cluster },
