@@ -194,8 +194,7 @@ class Selection:
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
-        noun = "cluster" if self.n_clusters == 1 else "clusters"
-        lines.append(f"* chosen: {self.n_clusters} {noun}, {self.covariance}{how}")
+        lines.append(f"* chosen: {_clusters(self.n_clusters)}, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
@@ -238,6 +237,10 @@ class Selection:
             if (candidate.n_clusters, candidate.covariance) == (n_clusters, covariance):
                 return candidate
         return Candidate(n_clusters, covariance)
+
+
+def _clusters(count: int) -> str:
+    return f"{count} cluster{'' if count == 1 else 's'}"
 
 
 def select_model(
@@ -346,7 +349,7 @@ def select_model(
             jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, seen, gives_up) for at in numbers]
             for at, candidate in zip(numbers, _fit_all(jobs, n_workers, in_threads), strict=True):
                 done[at] = candidate
-                progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+                progress.update(len(done), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
 
         run(order, gives_up=True)
         if not any(candidate.is_sound for candidate in done.values()):

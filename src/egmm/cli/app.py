@@ -40,10 +40,12 @@ def _root(
     pass
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.")] = Path("egmm-demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.", rich_help_panel=o.OUTPUT)] = Path(
+        "egmm-demo"
+    ),
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -55,13 +57,10 @@ def demo(
     work(out, force=force, as_machine=json, quiet=quiet)
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"))
 @guarded
 def fit(
     rows: o.Rows,
-    clusters: o.Clusters = "auto",
-    covariance: o.Covariance = "EEE",
-    focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     exclude: o.Exclude = None,
     label: o.Label = None,
@@ -69,6 +68,9 @@ def fit(
     missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
+    clusters: o.Clusters = "auto",
+    covariance: o.Covariance = "EEE",
+    focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
@@ -79,10 +81,12 @@ def fit(
     table: Annotated[
         str | None,
         typer.Option(
-            "--table", help="Format of masses and labels: csv, parquet, feather. Default: csv for text files."
+            "--table",
+            help="Format of masses and labels: csv, parquet, feather. Default: csv for text files.",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = None,
-    plots: Annotated[bool, typer.Option(help="Write figures.")] = True,
+    plots: Annotated[bool, typer.Option(help="Write figures.", rich_help_panel=o.OUTPUT)] = True,
     stream: o.Stream = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -124,15 +128,23 @@ def fit(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm predict flowers/model.json new.csv > assigned.csv",
+        "egmm predict flowers/model.json new.csv --out assigned.parquet",
+    )
+)
 @guarded
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
     rows: o.Rows,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+        ),
     ] = None,
-    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.", rich_help_panel=o.OUTPUT)] = True,
     id: o.Id = None,
     header: o.Header = None,
     stream: o.Stream = None,
@@ -156,13 +168,14 @@ def predict(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm select flowers.csv -c 1:9 --label species", "egmm select flowers.csv --covariance auto --out choice"
+    )
+)
 @guarded
 def select(
     rows: o.Rows,
-    clusters: o.Clusters = "auto",
-    covariance: o.Covariance = "EEE",
-    focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     exclude: o.Exclude = None,
     label: o.LabelLeftOut = None,
@@ -170,6 +183,9 @@ def select(
     missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
+    clusters: o.Clusters = "auto",
+    covariance: o.Covariance = "EEE",
+    focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
@@ -211,14 +227,14 @@ def select(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm compare flowers.csv -c 3 --label species", "egmm compare flowers.csv -c 3 --algorithms egmm,ecm"
+    )
+)
 @guarded
 def compare(
     rows: o.Rows,
-    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
-    algorithms: Annotated[
-        str | None, typer.Option("--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.")
-    ] = None,
     columns: o.Columns = None,
     exclude: o.Exclude = None,
     label: o.Label = None,
@@ -226,8 +242,21 @@ def compare(
     missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
+    clusters: Annotated[
+        int,
+        typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.", rich_help_panel=o.MODEL),
+    ] = 3,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.", rich_help_panel=o.MODEL
+        ),
+    ] = None,
     seed: o.Seed = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.", rich_help_panel=o.OUTPUT),
+    ] = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -252,15 +281,28 @@ def compare(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3")
+)
 @guarded
 def segment(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
     clusters: Annotated[
-        str, typer.Option("--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).")
+        str,
+        typer.Option(
+            "--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).", rich_help_panel=o.MODEL
+        ),
     ] = "auto",
-    mask: Annotated[Path | None, typer.Option("--mask", help="Image that is not zero where to segment.")] = None,
-    spatial: Annotated[bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.")] = False,
+    mask: Annotated[
+        Path | None, typer.Option("--mask", help="Image that is not zero where to segment.", rich_help_panel=o.DATA)
+    ] = None,
+    colour: Annotated[
+        str,
+        typer.Option("--colour", help="Features of a colour picture: lab, rgb or grey.", rich_help_panel=o.MODEL),
+    ] = "lab",
+    spatial: Annotated[
+        bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.", rich_help_panel=o.MODEL)
+    ] = False,
     seed: o.Seed = 0,
     out: o.Out = None,
     force: o.Force = False,
@@ -268,25 +310,39 @@ def segment(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, ambiguity and approximations."""
+    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, doubt and approximations."""
     counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
     segmenting.segment(
-        images, mask, counts, spatial=spatial, seed=seed, out=out, force=force, as_machine=json, quiet=quiet
+        images,
+        mask,
+        counts,
+        spatial=spatial,
+        colour=o.one_of("--colour", colour, o.COLOURS),
+        seed=seed,
+        out=out,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
     )
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet"))
 @guarded
 def data(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Data set; without it the names are listed.")
     ] = None,
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of a simulated set.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Rows of a simulated set.", rich_help_panel=o.DATA)
+    ] = None,
     seed: o.Seed = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+        ),
     ] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -300,7 +356,9 @@ def data(
     embedded.data(chosen, rows=rows, seed=seed, out=out, force=force, as_machine=json, quiet=quiet)
 
 
-@app.command()
+@app.command(
+    epilog=o.examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine")
+)
 @guarded
 def reproduce(
     only: Annotated[
@@ -309,7 +367,9 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets: two minutes.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes. Default: all cores.")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write, and to go on.")] = Path("reproduction"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write, and to go on.", rich_help_panel=o.OUTPUT)
+    ] = Path("reproduction"),
     data: Annotated[
         Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML.")
     ] = None,
@@ -342,7 +402,7 @@ def reproduce(
     )
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
 @guarded
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],

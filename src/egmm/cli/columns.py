@@ -125,7 +125,8 @@ def assign_roles(source: Source, table: Mapping[str, Any], index: Sequence[str])
             left_out[name] = kind
     features = {name: parsed[name].numbers for name in others if name not in left_out and name != row_names}
     notes = [*told_index([name for name in index if name not in (source.label, row_names)])]
-    notes += _told(features, None if source.id is not None else row_names, left_out)
+    hint = "" if source.label is not None else " A known class is compared with by --label."
+    notes += _told(features, None if source.id is not None else row_names, left_out, hint)
     if not features:
         besides = "" if source.label is None else f" besides the label {source.label!r}"
         why = f": {_reasons(left_out)}; name columns with --columns" if left_out else ""
@@ -172,11 +173,11 @@ def is_identifier(name: str, values: Any) -> bool:
     return words > MOST_WORDS * len(texts) and len(set(texts)) == len(texts)
 
 
-def _told(features: Mapping[str, Any], row_names: str | None, left_out: Mapping[str, str]) -> list[str]:
+def _told(features: Mapping[str, Any], row_names: str | None, left_out: Mapping[str, str], hint: str) -> list[str]:
     notes = []
     if left_out:
-        hint = " A known class is compared with by --label." if "text" in left_out.values() else ""
-        notes.append(f"Left out: {_reasons(left_out)}; choose columns with --columns.{hint}")
+        more = hint if "text" in left_out.values() else ""
+        notes.append(f"Left out: {_reasons(left_out)}; choose columns with --columns.{more}")
     if row_names is not None:
         which = repr(row_names) if row_names else "the column without a name"
         notes.append(f"Rows are named by {which}, which is not clustered; choose another column with --id.")

@@ -26,12 +26,15 @@ from egmm.cli.output import (
     write_csv,
     writing_directory,
 )
-from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
+from egmm.cli.screen import CommandError, as_json, bar, counted, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 
 MOST_SETS = 12
 """Sets listed on the screen: those with the most mass."""
+
+MOST_MEANS, MOST_LETTERS = 4, 16
+"""Columns whose means are printed, and letters of their names, so that the table fits the screen."""
 
 
 def fit(
@@ -93,7 +96,8 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data, source.missing, fitted.scaling)
     sentences = [*sentences_of(fitted), *fitted.notes]
-    summary = "\n".join([*sentences, "", fitted.partition.summary(), *_compared(fitted), ""])
+    clusters = [f"Cluster {p.cluster + 1}, {counted(p.n_rows, 'row')}: {p.words}" for p in fitted.profiles]
+    summary = "\n".join([*sentences, "", *clusters, "", fitted.partition.summary(), *_compared(fitted), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -163,6 +167,16 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "degenerate": bool(model.degenerate_),
         "average_nonspecificity": average_nonspecificity(partition.mass, focal),
         "outliers": int(fitted.outliers.sum()),
+        "clusters": [
+            {
+                "cluster": profile.cluster + 1,
+                "rows": profile.n_rows,
+                "sure": profile.n_sure,
+                "words": profile.words,
+                "means": dict(zip(fitted.data.names, profile.means.tolist(), strict=True)),
+            }
+            for profile in fitted.profiles
+        ],
         "sets": [
             {"set": name, "rows": int(count), "mean_mass": float(mass)}
             for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
@@ -188,7 +202,12 @@ def sentences_of(fitted: Fitted) -> list[str]:
 
 def show(fitted: Fitted) -> None:
     """Print a fit for people."""
-    for sentence in sentences_of(fitted):
+    first, *others = sentences_of(fitted)
+    say(first)
+    say()
+    show_clusters(fitted)
+    say()
+    for sentence in others:
         say(sentence)
     say()
     show_sets(fitted.partition)
@@ -196,6 +215,19 @@ def show(fitted: Fitted) -> None:
         lines = [[name, f"{value:.3f}"] for name, value in fitted.metrics.items()]
         say()
         show_table(["against the known classes", ""], lines)
+
+
+def show_clusters(fitted: Fitted) -> None:
+    """Print what each cluster is: its size, the features that set it apart, and the means of those that differ most."""
+    found, names = fitted.profiles, fitted.data.names
+    lines = [[str(p.cluster + 1), spaced(p.n_rows), spaced(p.n_rows - p.n_sure), p.words] for p in found]
+    show_table(["cluster", "rows", "open", ""], lines)
+    largest = np.abs([profile.differences for profile in found]).max(axis=0)
+    some = np.sort(np.argsort(-largest, kind="stable")[:MOST_MEANS])
+    say()
+    means = [[str(p.cluster + 1), *(f"{p.means[d]:.4g}" for d in some)] for p in found]
+    dots = "" if len(some) == len(names) else f", {len(some)} of {len(names)} columns that differ most"
+    show_table(["cluster", *(names[d][:MOST_LETTERS] for d in some)], means, title=f"means{dots}")
 
 
 def show_sets(partition: CredalPartition) -> None:

@@ -9,7 +9,7 @@ from egmm.cli.models import check_enough, load_model, prepare, run_selection
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
-from egmm.cli.screen import as_json, bar, say, show_table
+from egmm.cli.screen import as_json, bar, counted, say, show_table
 from egmm.cli.streaming import is_streamed, prepare_scan
 from egmm.selection import CRITERIA, Selection
 
@@ -90,9 +90,11 @@ def show_selection(selection: Selection) -> None:
         values = ["–" if record["failure"] else f"{record[name]:.1f}" for name in CRITERIA]
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
     better = "higher" if selection.higher_is_better else "lower"
-    heading = f"{len(table)} candidates by {selection.criterion.upper()} ({better} is better)"
+    heading = f"{counted(len(table), 'candidate')} by {selection.criterion.upper()} ({better} is better)"
     heading += "" if selection.is_top else "; the first by agreement with the others"
-    show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
+    signs = [f"{name.upper()} {'↑' if higher else '↓'}" for name, higher in CRITERIA.items()]
+    show_table(["model", *signs, "seconds", ""], lines, title=heading, marked=0)
+    say("↑ higher is better, ↓ lower is better", "dim")
     if len(table) > len(lines):
         say(f"and {len(table) - len(lines)} more")
     if selection.advice:

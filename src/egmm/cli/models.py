@@ -18,6 +18,7 @@ from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import MISSING_CELLS, Request, Source
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
+from egmm.explanation import Profile, profiles
 from egmm.metrics import ari, nmi, purity, set_scores
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
@@ -72,6 +73,11 @@ class Fitted:
     def metrics(self) -> dict[str, float]:
         """Agreement with the known classes; empty where there are none."""
         return {} if self.data.labels is None else scores(self.data.labels, self.partition)
+
+    @cached_property
+    def profiles(self) -> list[Profile]:
+        """What each cluster is, in the units of the files."""
+        return profiles(self.partition, self.data.X, self.data.names)
 
     @property
     def is_sample(self) -> bool:
