@@ -32,7 +32,7 @@ def notes_on_request(request: Request) -> list[str]:
     if request.certainty is not None or not (request.covariance == "all" or len(request.covariance) > 1):
         return []
     prior = f"a prior in favour of single clusters (--certainty {CERTAINTY:g})"
-    return [f"Covariances are compared with {prior}: few rows are left open; --certainty 0 leaves more open."]
+    return [f"Covariances are compared with {prior}: few rows are open; --certainty 0 keeps more open."]
 
 
 def tell(notes: Sequence[str], *, wanted: bool) -> None:

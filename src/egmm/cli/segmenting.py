@@ -138,5 +138,5 @@ def brain(work: Path) -> str:
     return (
         f"T1 tells CSF from tissue, T2 pathology from the rest; fused, they tell pathology, CSF and normal tissue "
         f"apart: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are right, "
-        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are left open."
+        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are open."
     )
