@@ -70,8 +70,9 @@ def test_an_unknown_label_is_named_first(call: Any, rows: Path, stream: str) -> 
     for more in ([], ["--columns", "width"]):
         said = refused(call, "fit", rows, "-c", "2", "--label", "class", stream, *more)
         assert "no column 'class'; its columns are width, height, side" in said
-    if stream == "--stream":
-        assert "--columns" in refused(call, "fit", rows, "-c", "2", stream)
+    found = fitted(call, rows, "-c", "2", stream)
+    assert found["columns"] == ["width", "height"]
+    assert any("Left out: side (text)" in note for note in found["notes"])
 
 
 def test_streamed_arrays_are_taken_whole(call: Any, tmp_path: Path) -> None:

@@ -106,7 +106,10 @@ def test_predict_needs_no_names(call: Any, rows: Path, how: str) -> None:
 
 BAD = {
     "unknown label": (["--label", "nope"], "no column 'nope'; its columns are width, height, side"),
-    "text": ([], "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with"),
+    "text": (
+        ["--columns", "width,side"],
+        "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with",
+    ),
     "unknown column": (["--columns", "width,depth"], "rows.csv has no column 'depth'; its columns are width"),
 }
 

@@ -51,7 +51,8 @@ def page_of(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready=true]")
-        page.wait_for_function("document.getElementById('scatter').dataset.drawn !== undefined")
+        # Not wait_for_function, which evaluates text in the page: its policy forbids that.
+        page.wait_for_selector("#scatter[data-drawn]")
         return page
 
     yield open_page

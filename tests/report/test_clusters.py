@@ -66,6 +66,10 @@ def test_names_of_rows_and_classes_reach_the_plot() -> None:
     assert data["names"][:2] == ["flower 0", "flower 1"]
     assert data["classes"][149] == ""
     assert data["classes"][0] == "setosa"
+    assert data["classNames"] == ["setosa", "versicolor", "virginica"]
+    found = model.predict(frame)
+    for k, colour in enumerate(data["classColours"]):  # every species here has a cluster of its own
+        assert colour == data["colours"][np.bincount(found[IRIS.target == k]).argmax()]
     plain_rows = data_of(render_report(model.fit(IRIS.data), pd.DataFrame(IRIS.data)))
     assert plain_rows["names"] is None  # a counted index says no more than the number
     assert plain_rows["classes"] is None

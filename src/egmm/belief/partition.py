@@ -153,7 +153,7 @@ class CredalPartition:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a partition written by :meth:`save`, which see."""
+        """Read a partition written by :meth:`save`, or ``masses.csv`` as ``egmm fit`` writes it."""
         return cls._trusted(*storage.read_masses(path))
 
     # Contents ---------------------------------------------------------------------------------------------

@@ -126,11 +126,9 @@ def assign_roles(source: Source, table: Mapping[str, Any], index: Sequence[str])
     features = {name: parsed[name].numbers for name in others if name not in left_out and name != row_names}
     notes = [*told_index([name for name in index if name not in (source.label, row_names)])]
     hint = "" if source.label is not None else " A known class is compared with by --label."
-    notes += _told(features, None if source.id is not None else row_names, left_out, hint)
+    notes += told_columns(list(features), None if source.id is not None else row_names, left_out, hint)
     if not features:
-        besides = "" if source.label is None else f" besides the label {source.label!r}"
-        why = f": {_reasons(left_out)}; name columns with --columns" if left_out else ""
-        raise CommandError(f"{source.path} has no column to cluster{besides}{why}.")
+        raise no_columns(source, left_out)
     return Roles(features, row_names, left_out, notes)
 
 
@@ -173,7 +171,17 @@ def is_identifier(name: str, values: Any) -> bool:
     return words > MOST_WORDS * len(texts) and len(set(texts)) == len(texts)
 
 
-def _told(features: Mapping[str, Any], row_names: str | None, left_out: Mapping[str, str], hint: str) -> list[str]:
+def no_columns(source: Source, left_out: Mapping[str, str]) -> CommandError:
+    """Say that nothing is left to cluster, and why."""
+    besides = "" if source.label is None else f" besides the label {source.label!r}"
+    why = f": {_reasons(left_out)}; name columns with --columns" if left_out else ""
+    return CommandError(f"{source.path} has no column to cluster{besides}{why}.")
+
+
+def told_columns(
+    features: Sequence[str], row_names: str | None, left_out: Mapping[str, str], hint: str = ""
+) -> list[str]:
+    """Say what is clustered where something is not."""
     notes = []
     if left_out:
         more = hint if "text" in left_out.values() else ""
@@ -182,7 +190,7 @@ def _told(features: Mapping[str, Any], row_names: str | None, left_out: Mapping[
         which = repr(row_names) if row_names else "the column without a name"
         notes.append(f"Rows are named by {which}, which is not clustered; choose another column with --id.")
     if notes:
-        notes.insert(0, f"Clustered: {listing(list(features))}.")
+        notes.insert(0, f"Clustered: {listing(features)}.")
     return notes
 
 

@@ -5,9 +5,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from egmm.belief.partition import CredalPartition
 from egmm.explanation import Profile, explain, profiles
+from egmm.metrics import ari, nmi
 from egmm.plotting.style import cluster_colours
 
 MOST_FEATURES = 30
@@ -117,8 +119,23 @@ def _cross_table(partition: CredalPartition, classes: Any) -> str:
     head = f"<tr><th>class</th>{head}<th>open</th><th>all</th></tr>"
     table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
     more = f" The {len(listed)} commonest of {len(values)} classes." if len(values) > len(listed) else ""
-    note = f'<p class="note">Rows of each known class that are surely in a cluster, and those that are open.{more}</p>'
+    labels = partition.labels()[known]
+    scores = f"ARI {ari(classes[known], labels):.3f}, NMI {nmi(classes[known], labels):.3f}"
+    said = f"Rows of each known class that are surely in a cluster, and those that are open.{more}"
+    note = f'<p class="note">{said} Agreement of best clusters and classes: {scores}.</p>'
     return _section("classes", "Known classes and clusters", f'<div class="scroll">{table}</div>{note}')
+
+
+def class_data(classes: Any, labels: Any, drawn: Any) -> dict[str, Any]:
+    """Known classes of the rows drawn, their names, and a colour for each: that of the cluster it agrees with most."""
+    known = classes != ""
+    names, numbers = np.unique(classes[known].astype(str), return_inverse=True)
+    n_colours = max(len(names), int(labels.max(initial=0)) + 1)
+    together = np.zeros((len(names), n_colours))
+    np.add.at(together, (numbers, labels[known]), 1.0)
+    chosen = cluster_colours(n_colours)[linear_sum_assignment(-together)[1]]
+    colours = ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in chosen]
+    return {"classes": classes[drawn].tolist(), "classNames": names.tolist(), "classColours": colours}
 
 
 def _rules(partition: CredalPartition, X: Any, names: Sequence[str]) -> str:

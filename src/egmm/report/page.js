@@ -67,6 +67,8 @@
   };
   // Black would vanish on a dark page.
   const clusterColour = (k) => (isDark() && data.colours[k] === "#000000" ? "#ffffff" : data.colours[k]);
+  const classAt = data.classes ? new Map(data.classNames.map((name, at) => [name, at])) : null;
+  const classColour = (i) => data.classColours[classAt.get(data.classes[i])] ?? "#8a8a8a";
   function setColour(j) {
     if (!members[j].length) return "#8a8a8a";
     const mixed = [0, 1, 2].map((c) => members[j].reduce((sum, k) => sum + channels(clusterColour(k))[c], 0) / members[j].length);
@@ -222,7 +224,7 @@
     for (const i of order) {
       if (state.hidden.has(heaviest[i])) continue;
       if (doubt[i] < limit) paint(i, faded, 0.35, 0.7);
-      else { paint(i, colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
+      else { paint(i, state.byClass ? classColour(i) : colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
     }
     context.globalAlpha = 1;
     if (state.outliers) {
@@ -455,6 +457,10 @@
     $(id).addEventListener("change", () => { state[name] = $(id).checked; redraw(); });
   }
   $("rule").addEventListener("change", () => { state.rule = $("rule").value; redraw(); });
+  if (data.classes) {
+    $("colour-by-label").hidden = false;
+    $("colour-by").addEventListener("change", () => { state.byClass = $("colour-by").value === "class"; showLegend(); redraw(); });
+  }
   function showThreshold() {
     state.threshold = +$("threshold").value;
     const count = data.doubtfulRows[state.threshold], share = ((100 * count) / data.nRows).toFixed(1);
@@ -465,6 +471,14 @@
   $("threshold").addEventListener("input", showThreshold);
 
   function showLegend() {
+    if (state.byClass) {
+      $("legend").replaceChildren(...data.classNames.map((name, at) => {
+        const dot = element("span", { class: "swatch" });
+        dot.style.background = data.classColours[at];
+        return element("span", { class: "entry" }, dot, element("span", { text: name }));
+      }));
+      return;
+    }
     const shown = data.sets.map((set, j) => [set, j]).filter(([set]) => set.rows > 0).sort((a, b) => a[0].members.length - b[0].members.length || a[1] - b[1]);
     $("legend").replaceChildren(...shown.map(([set, j]) => element("button", {
       type: "button", "aria-pressed": String(!state.hidden.has(j)),

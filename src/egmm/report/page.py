@@ -18,7 +18,7 @@ from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
-from egmm.report.clusters import clusters_html
+from egmm.report.clusters import class_data, clusters_html
 from egmm.report.content import Shown, content
 from egmm.report.words import describe
 from egmm.selection import Selection
@@ -150,7 +150,7 @@ def render_report(
     named = _texts("row_names", _index(partition) if row_names is None else row_names, len(rows))
     known = _texts("classes", classes, len(rows))
     data["names"] = None if named is None else named[drawn].tolist()
-    data["classes"] = None if known is None else known[drawn].tolist()
+    data |= {"classes": None} if known is None else class_data(known, partition.labels(), drawn)
     sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
