@@ -44,6 +44,16 @@ def test_few_rows_and_centres_are_always_shown(rng) -> None:
     assert robust_range(np.r_[np.zeros(999), 1.0]) == pytest.approx((-0.04, 1.04))
 
 
+def test_ellipses_are_shown_whole_unless_they_are_huge(rng) -> None:
+    X, _ = make_diamond()
+    model = EGMM(2, reg_covar=0.01, random_state=0).fit(X)
+    ax = plot_partition(X, model.partition(X), means=model.means_, covariances=model.covariances_)
+    top = model.means_[:, 1].max() + 2 * np.sqrt(model.covariances_[1, 1])
+    assert ax.get_ylim()[0] < -top < top < ax.get_ylim()[1]
+    huge = plot_partition(X, model.partition(X), means=model.means_, covariances=1e6 * np.eye(2))
+    assert np.ptp(huge.get_xlim()) < 30
+
+
 def test_the_caption_names_plane_and_ellipses(rng) -> None:
     X = np.column_stack([two_groups(rng, 100)[0], rng.normal(size=100)])
     model = EGMM(2, random_state=0).fit(X)

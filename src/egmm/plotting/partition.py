@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
-from egmm.plotting.limits import outside_note, set_robust_limits, write_caption
+from egmm.plotting.limits import outside_note, robust_range, set_robust_limits, write_caption
 from egmm.plotting.style import (
     MOST_MIXED,
     NEUTRAL,
@@ -119,7 +119,10 @@ def plot_partition(
     centres = None
     if means is not None:
         centres = np.column_stack([means, np.zeros(len(means))]) if plane is None else plane.points(means)
-    n_outside = set_robust_limits(ax, points, centres) if len(points) else 0
+    shown = centres
+    if centres is not None and covariances is not None and plane is not None and len(points):
+        shown = np.concatenate([centres, _reached(points, centres, plane.covariances(covariances))])
+    n_outside = set_robust_limits(ax, points, shown) if len(points) else 0
     if centres is not None:
         if covariances is not None:
             if plane is None:
@@ -133,6 +136,15 @@ def plot_partition(
         _legend(ax)
         write_caption(ax, [*_described(plane, means, covariances), *outside_note(n_outside)])
     return ax
+
+
+def _reached(points: FloatArray, centres: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Extremes of the ellipses, as far as they widen the view by less than a third on each side."""
+    spreads = np.broadcast_to(covariances, (len(centres), 2, 2))
+    half = ELLIPSE_RADIUS * np.sqrt(np.maximum(np.einsum("kdd->kd", spreads), 0.0))
+    low, high = np.array([robust_range(points[:, d]) for d in (0, 1)]).T
+    room = (high - low) / 3
+    return np.clip(np.concatenate([centres - half, centres + half]), low - room, high + room)
 
 
 def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
