@@ -94,7 +94,9 @@ def plot_approximations(
     look = {"frameon": False, "fontsize": "small"}
     engine = figure.get_layout_engine()
     if engine is not None and engine.adjust_compatible is False:  # constrained: makes room outside the Axes
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, **look)
+        shown = [[text.get_text() for text in legend.get_texts()] for legend in figure.legends]
+        if labels not in shown:  # One serves all panels of a figure.
+            figure.legend(handles, labels, loc="outside lower center", ncols=2, **look)
     else:
         axes[0].legend(handles, labels, loc="lower left", **look)
     return axes
