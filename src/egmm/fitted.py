@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
@@ -24,7 +24,9 @@ from egmm._checks import (
     check_weight,
     reading_numbers,
 )
+from egmm._documented import Documented
 from egmm._files import replacing
+from egmm._frames import row_names
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
@@ -43,7 +45,7 @@ MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prio
 """Parameters that a stream cannot change."""
 
 
-class FittedMixture(BaseEstimator):
+class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     """The half of `EGMM` that reads fitted parameters and never changes them."""
 
     # Fitted attributes, for type checkers.
@@ -114,7 +116,37 @@ class FittedMixture(BaseEstimator):
         """
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
+        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+
+    def transform(self, X: Any) -> Any:
+        """Masses of rows as features for a next step, (n_samples, n_focal); ``set_output`` makes them a data frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows.
+
+        Returns
+        -------
+        mass : ndarray of shape (n_samples, n_focal)
+            As `predict_mass` gives them; columns are named by `get_feature_names_out`.
+        """
+        return self.predict_mass(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Names of the columns that `transform` makes: the sets, such as ``{1}`` and ``{1,2}``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Not used, present for API consistency.
+
+        Returns
+        -------
+        names : ndarray of str, of shape (n_focal,)
+        """
+        check_is_fitted(self)
+        return np.array(self.focal_sets_.labels, dtype=object)
 
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
 from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
+from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
@@ -147,7 +148,7 @@ class Selection:
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """One record per candidate; ``pandas.DataFrame(result.table())`` is a data frame."""
+        """One record per candidate; see also :meth:`to_dataframe`."""
         return [
             {
                 "n_clusters": candidate.n_clusters,
@@ -162,6 +163,16 @@ class Selection:
             }
             for candidate in self.candidates
         ]
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """All candidates as a data frame of pandas or polars, the best by the criterion first."""
+        records = sorted(self.table(), key=self._rank)
+        names = dict.fromkeys(name for record in records for name in record)
+        return make_frame({name: [record.get(name) for record in records] for name in names}, None, library)
+
+    def _rank(self, record: dict[str, Any]) -> tuple[bool, bool, float]:
+        value = record[self.criterion]
+        return bool(record["failure"]), bool(record["degenerate"]), -value if self.higher_is_better else value
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the criterion against the number of clusters, a line per covariance model."""
@@ -183,11 +194,18 @@ class Selection:
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
-        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}{how}")
+        lines.append(f"* chosen: {_clusters(self.n_clusters)}, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
         return "\n".join(lines + [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used])
+
+    def _repr_html_(self) -> str:
+        counts, models = self._axes()
+        cells = {model: [" ".join(self._cell(count, model)).strip() for count in counts] for model in models}
+        notes = repr(self).splitlines()[2 + len(counts) :]
+        better = "higher" if self.higher_is_better else "lower"
+        return grid_html(f"{self.criterion.upper()} ({better} is better)", "clusters", counts, cells, notes)
 
     def _axes(self) -> tuple[list[int], list[str]]:
         counts = sorted({candidate.n_clusters for candidate in self.candidates})
@@ -219,6 +237,10 @@ class Selection:
             if (candidate.n_clusters, candidate.covariance) == (n_clusters, covariance):
                 return candidate
         return Candidate(n_clusters, covariance)
+
+
+def _clusters(count: int) -> str:
+    return f"{count} cluster{'' if count == 1 else 's'}"
 
 
 def select_model(
@@ -319,7 +341,7 @@ def select_model(
             candidates = []
             for candidate in in_order(_fit_peer, jobs, n_cores):
                 candidates.append(candidate)
-                progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+                progress.update(len(candidates), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
@@ -390,7 +412,7 @@ class _Search:
             for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
                 self.done |= found
                 last = next(reversed(found.values()))
-                self.progress.update(len(self.done), f"{last.n_clusters} clusters, {last.covariance}")
+                self.progress.update(len(self.done), f"{_clusters(last.n_clusters)}, {last.covariance}")
 
     def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
         """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""

@@ -33,7 +33,7 @@ def test_a_forced_run_leaves_only_its_own_files_and_those_of_others(call: Any, r
     (made / "figures").mkdir(parents=True)
     (made / "figures" / "mine.png").write_text("precious")
     (made / "labels.csv").write_text("precious")  # of the name that a run with --table csv writes
-    assert call("fit", rows, "-c", "2:3", *FIT, "--force", "-q").returncode == 0
+    assert call("fit", rows, "-c", "2:3", "--table", "parquet", *FIT, "--force", "-q").returncode == 0
     assert {"masses.parquet", "figures/selection.png", "figures/partition.png"} <= files_in(made)
     assert call("fit", rows, "-c", "2", "--table", "feather", *FIT, "--no-plots", "--force", "-q").returncode == 0
     ours = {"model.json", "summary.txt", "report.html", "labels.feather", "masses.feather"}

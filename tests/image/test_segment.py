@@ -250,7 +250,7 @@ def test_maps_agree_with_the_partition(brain: BrainPhantom) -> None:
     np.testing.assert_allclose(result.ambiguity()[brain.mask], whole.nonspecificity() / np.log2(3), atol=1e-6)
     np.testing.assert_allclose(result.mass({1})[brain.mask], whole.mass[:, 1], atol=1e-6)
     assert result.n_ambiguous == (result.upper().sum(axis=-1) > 1).sum()
-    assert f"; {100 * result.n_ambiguous / result.n_voxels:.1f} % ambiguous)" in repr(result)
+    assert f"; {100 * result.n_ambiguous / result.n_voxels:.1f} % open)" in repr(result)
     assert not result.conflict().any()
     assert not segment(brain.t1, brain.mask, 1).ambiguity().any()
     loose = segment(brain.t1, brain.mask, estimator=ECM(3, delta=20, random_state=0))

@@ -1,4 +1,4 @@
-"""The command `egmm`: `demo`, `fit`, `predict`, `select`, `compare`, `segment`, `reproduce`, `info`."""
+"""The command `egmm`: `demo`, `fit`, `predict`, `select`, `compare`, `segment`, `data`, `reproduce`, `info`."""
 
 import codecs
 import io

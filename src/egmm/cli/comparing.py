@@ -24,13 +24,13 @@ ALGORITHMS: dict[str, Any] = {
 HEADINGS = {
     "seconds": "seconds",
     "clusters": "clusters",
-    "imprecise rows": "imprecise\nrows",
+    "open rows": "open\nrows",
     "nonspecificity": "non-\nspecific",
     "purity": "purity",
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "precise accuracy": "precise\naccuracy",
+    "sure accuracy": "sure\naccuracy",
 }
 """Columns on the screen; two lines of heading keep the table within 80 columns."""
 
@@ -92,7 +92,7 @@ def _measure(name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: A
         "seconds": round(time.perf_counter() - began, 4),
         "clusters": int(partition.n_clusters),
         "sets": len(focal),
-        "imprecise rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
+        "open rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
         "nonspecificity": average_nonspecificity(partition.mass, focal),
         **({} if truth is None else scores(truth, partition)),
     }

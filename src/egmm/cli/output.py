@@ -17,10 +17,14 @@ from egmm._checks import BoolArray, import_optional
 from egmm._files import claim, leftovers, naming, replacing, working_place
 from egmm.belief.partition import CredalPartition
 from egmm.cli import check_interrupts
+from egmm.cli.data import Data
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")
 """Endings of tables."""
+
+OURS = ("row", "cluster", "set", "probability", "nonspecificity", "outlier")
+"""Columns of a table of labels."""
 
 WRITTEN = ".egmm-files"
 """Lists in a directory of outputs the files of the run that wrote it: only those may be removed by the next."""
@@ -237,10 +241,17 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
                 place.parent.rmdir()
 
 
+def row_columns(data: Data, n_rows: int) -> dict[str, Any]:
+    """Number of each row in the files, counted from one, and its name where it has one."""
+    numbers = np.arange(n_rows) if data.numbers is None else data.numbers
+    # A column called as one of ours would be lost.
+    name = f"{data.id}_" if data.id in OURS else data.id or "name"
+    return {"row": numbers + 1, **({} if data.row_names is None else {name: data.row_names})}
+
+
 def label_columns(partition: CredalPartition, outliers: BoolArray) -> dict[str, Any]:
     """One value per row: cluster, set and how sure they are; clusters counted from one."""
     return {
-        "row": np.arange(1, len(partition) + 1),
         "cluster": partition.labels() + 1,
         "set": np.array(partition.focal_sets.labels)[partition.sets()],
         "probability": partition.pignistic().max(axis=1),

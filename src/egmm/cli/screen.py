@@ -150,6 +150,15 @@ def bar(share: float, width: int = 20) -> str:
     return "█" * round(width * min(max(share, 0.0), 1.0))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "cluster"), counted(1200, "row")
+    ('1 cluster', '1 200 rows')
+    """
+    return f"{spaced(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def spaced(count: int) -> str:
     """Group the digits of a count by threes."""
     return f"{count:,}".replace(",", " ")

@@ -22,6 +22,8 @@ from egmm._checks import (
     check_spread,
     reading_numbers,
 )
+from egmm._documented import Documented
+from egmm._frames import row_names
 from egmm.belief.decisions import best_cluster, heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
@@ -37,7 +39,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
 
-class CredalClusterer(ClusterMixin, BaseEstimator):
+class CredalClusterer(Documented, ClusterMixin, BaseEstimator):
     """A clusterer whose fitted prototypes give any row a mass function over sets of clusters."""
 
     means_: FloatArray
@@ -122,7 +124,7 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         """
         mass = self.predict_mass(X)
         mass.setflags(write=False)
-        return CredalPartition(mass, self.focal_sets_)
+        return CredalPartition(mass, self.focal_sets_, index=row_names(X))
 
     # What a subclass may replace -----------------------------------------------------------------------------
 

@@ -61,8 +61,8 @@ def content(
     numbers: IntArray,
     selection: Any = None,
 ) -> dict[str, Any]:
-    """Collect the page's data: everything in it is text, a number or a list of them."""
-    # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
+    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has."""
+    # Not called ambiguity: a row is open where its heaviest set has several clusters.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
@@ -74,6 +74,7 @@ def content(
         "centre": centre.tolist(),
         "axes": _axes(shown, partition, centre),
         "nRows": len(partition),
+        "drawn": drawn,
         "rows": _encode(numbers[drawn].astype(np.uint32)),
         "units": units.tolist(),
         "values": _encode(((shown.X[drawn] - centre) / units).T.astype(np.float32)),
