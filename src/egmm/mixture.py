@@ -317,6 +317,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
 def check_parameters(model: EGMM) -> None:
     """Refuse parameters that no fit could have, whatever the rows."""
+    check_integer("n_clusters", model.n_clusters, 1)
     check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
     check_integer("n_init", model.n_init, 1)
     check_real("tol", model.tol, 0.0)

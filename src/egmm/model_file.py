@@ -112,7 +112,8 @@ def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features:
             raise ValueError("covariances_ must be symmetric")
     params, units = in_units(weights, means, covariances, code)
     if not precision_factors(params.covariances, diagonal=diagonal).is_definite[0]:
-        raise ValueError("covariances_ must be positive definite")
+        smallest = variances.min() if diagonal else np.linalg.eigvalsh(covariances).min()
+        raise ValueError(f"covariances_ must be positive definite (smallest eigenvalue {smallest:.3g})")
     follows = focal_parameters(params, focal.shares, units, is_shared=is_shared)
     unit = deviations.reshape(-1, n_features).max(axis=0)
     is_alike = (np.abs(follows[0] - found["focal_means_"]) <= ALIKE * (unit + np.abs(units.centre))).all()
