@@ -252,8 +252,10 @@ def _sorted_values(values: NDArray[Any]) -> NDArray[Any]:
 def _refuse_missing(table: NDArray[Any], names: Any) -> None:
     """Name the first entry that is no value."""
     for (row, column), entry in np.ndenumerate(table):
-        is_missing = entry is None or entry != entry or str(entry) == "<NA>"  # noqa: PLR0124
-        is_infinite = isinstance(entry, float | np.floating) and np.isinf(entry)
+        is_real = isinstance(entry, float | np.floating)
+        # Pandas' own missing values can be told by their types without loading it.
+        is_missing = entry is None or (is_real and np.isnan(entry)) or type(entry).__name__ in {"NAType", "NaTType"}
+        is_infinite = is_real and np.isinf(entry)
         if is_missing or is_infinite:
             what = "infinity" if is_infinite else "NaN"
             place = f"column {column}" if names is None else f"column {column} ({names[column]!r})"

@@ -27,8 +27,11 @@ BATCH_ROWS = 512
 SAMPLE_ROWS = 2_000
 """Rows that novelty is learned from, and d0 of batches."""
 
-PATIENCE, PATIENT_STEPS = 10, 1_000
+PATIENCE, PATIENT_STEPS = 10, 500
 """Epochs, and steps, without a lower mean loss after which batches end: both."""
+
+SMALL_GAIN = 5e-3
+"""Relative gain of an epoch's mean loss that is within its noise."""
 
 SLOWING = 1_000
 """Steps after which Adam's steps begin to shrink, so that weights settle though batches differ."""
@@ -385,7 +388,7 @@ class Batches:
         n_batches = max(1, n_rows // self._batch_size)
         flat, first, second = network.flat(), np.zeros(network.flat().size), np.zeros(network.flat().size)
         history: list[float] = []
-        best, lowest, n_since, step = flat, np.inf, 0, 0
+        best, lowest, reference, n_since, step = flat, np.inf, np.inf, 0, 0
         patience = max(PATIENCE, -(-PATIENT_STEPS // n_batches))
         while len(history) <= max_iter and n_since < patience:
             losses = []
@@ -398,7 +401,10 @@ class Batches:
                 root = np.sqrt(second / (1 - MEMORIES[1] ** step)) + TINY
                 flat = flat - RATE / np.sqrt(1 + step / SLOWING) * first / (1 - MEMORIES[0] ** step) / root
             history.append(float(np.mean(losses)))
-            n_since = 0 if history[-1] < lowest - max(tol, 1e-3 * history[-1]) else n_since + 1
+            if history[-1] < reference - max(tol, SMALL_GAIN * history[-1]):
+                reference, n_since = history[-1], 0
+            else:
+                n_since += 1
             if history[-1] < lowest:
                 best, lowest = flat, history[-1]
         return Trained(network.with_parameters(best), history, lowest, n_since >= patience)

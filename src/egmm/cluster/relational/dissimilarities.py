@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import eigsh
+from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
@@ -60,10 +61,9 @@ def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None
     """Dissimilarities of rows to each other, or to `others`; with metric 'precomputed' they are X itself."""
     if isinstance(metric, str) and metric == PRECOMPUTED:
         return check_dissimilarities(X) if others is None else X
-    # Products of rows lose digits far from the origin; any metric sees differences alone, or angles.
+    # By differences: scikit-learn expands squares, which between near rows leaves no digits.
     if isinstance(metric, str) and metric == "euclidean":
-        centre = X.mean(axis=0) if others is None else others.mean(axis=0)
-        X, others = X - centre, None if others is None else others - centre
+        return cdist(X, X if others is None else others)
     try:
         with one_blas_thread():
             found = pairwise_distances(X, others, metric=metric)
