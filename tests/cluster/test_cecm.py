@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from checks import three_groups
 from cluster.oracles_cluster import bpec_metrics, ecm_masses, ecm_objective
 from cluster.oracles_field import least_on_simplex, pair_plausibilities
-from egmm import ECM
+from egmm import ECM, FocalSets
 from egmm.cluster import CECM
-from egmm.cluster.cecm import update_with_metrics
+from egmm.cluster.cecm import LinkPrices, update_with_metrics
 from egmm.cluster.compiled.cecm import least_on_simplex as compiled_least
+from egmm.cluster.links import check_links
 from egmm.cluster.masses import evidential_pricing
 from egmm.datasets import draw_links, make_bananas
 from egmm.metrics import ari
@@ -98,6 +99,21 @@ def test_objective_is_the_formula_and_masses_are_its_least(kind, distance, rng):
         ordered = [[*row[1:], row[0]] for row in masses]
         members = [sorted(s) for s in sets if s]
         np.testing.assert_allclose(cecm.metrics_, bpec_metrics(X, ordered, cecm.means_, members, 1.0, 2.0), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["paper", "reference"])
+def test_links_cost_what_the_formula_says_at_any_masses(kind, rng):
+    focal = FocalSets.of("full", 3, empty=True)
+    mass, sets = rng.dirichlet(np.ones(8), size=6), [frozenset(s) for s in focal]
+    links = check_links([[0, 1], [2, 1]], [[3, 4]], 6)
+    expected = 0.0
+    for i, j in links.must:
+        different = pair_plausibilities(mass[i], mass[j], sets)[1]
+        same = sum(mass[i][k] * mass[j][k] for k, s in enumerate(sets) if len(s) == 1)
+        expected += 0.7 * (different if kind == "paper" else 1 - same) / 2
+        expected += 0 if kind == "paper" else 2 * (mass[i][0] + mass[j][0])
+    expected += 0.7 * pair_plausibilities(mass[3], mass[4], sets)[0]
+    assert LinkPrices.of(links, focal, 0.7, kind, 6).total(mass) == pytest.approx(expected)
 
 
 def test_rows_without_links_have_the_masses_of_ecm():

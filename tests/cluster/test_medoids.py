@@ -48,10 +48,11 @@ def test_groups_are_found_by_the_best_of_random_starts(kind):
     assert len(set(fitted.medoids_.tolist())) == 3
 
 
-def test_an_update_of_mecm_tries_every_row(rng):
-    D = pairwise_distances(rng.normal(size=(12, 2)))
+@pytest.mark.parametrize("seed", range(10))
+def test_an_update_of_mecm_tries_every_row(seed):
+    D = pairwise_distances(np.random.default_rng(seed).normal(size=(12, 2)))
     pricing = evidential_pricing("full", 3, 1.0, 2.0, 2.0)
-    problem, state = MedianProblem(D, pricing, 0.5, 1.0), np.array([0, 4, 8])
+    problem, state = MedianProblem(D, pricing, 0.1, 0.2), np.array([0, 4, 8])
     sums = masses_at(problem, state)
     powers = pricing.sizes * sums.masses[1:] ** 2
     for cluster in range(3):
@@ -61,6 +62,8 @@ def test_an_update_of_mecm_tries_every_row(rng):
             tried[cluster] = row
             own = pricing.shares[:, cluster] > 0
             costs[row] = float((powers * problem.set_distances(tried))[own].sum())
+        found = problem.medoid_costs(sums, state, cluster)
+        np.testing.assert_allclose([found[row] for row in costs], list(costs.values()), rtol=1e-12)
         assert problem.proposal(sums, state, cluster)[cluster] == min(costs, key=costs.get)
 
 

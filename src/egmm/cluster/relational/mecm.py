@@ -149,6 +149,10 @@ class MedianProblem:
 
     def proposal(self, sums: MassSums, state: IntArray, cluster: int) -> IntArray:
         """State with the row of least cost as the cluster's medoid, the masses and other medoids held."""
+        return replaced(state, cluster, self.medoid_costs(sums, state, cluster))
+
+    def medoid_costs(self, sums: MassSums, state: IntArray, cluster: int) -> FloatArray:
+        """Cost (n,) on the sets of one cluster, were each row its medoid."""
         pricing, D = self.pricing, self._D
         weights = pricing.sizes * sums.masses[pricing.n_empty :] ** pricing.beta
         costs = np.zeros(len(D))
@@ -156,7 +160,7 @@ class MedianProblem:
             others = np.setdiff1d(np.flatnonzero(pricing.shares[j]), cluster)
             for block in row_blocks(len(D), len(D)):
                 costs[block] += self._candidate_costs(D[block], D[state[others]], state[others], weights[j], block)
-        return replaced(state, cluster, costs)
+        return costs
 
     def _candidate_costs(
         self, to_candidates: FloatArray, to_others: FloatArray, others: IntArray, weights: FloatArray, block: slice
