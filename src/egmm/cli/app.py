@@ -58,8 +58,15 @@ def demo(
 @app.command()
 @guarded
 def fit(
-    rows: o.Rows,
+    rows: o.RowsOrNone = None,
     clusters: o.Clusters = "auto",
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm", "-a", help="egmm, or another that compare knows: it writes masses, labels and figures."
+        ),
+    ] = "egmm",
+    dissimilarities: o.Dissimilarities = None,
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
@@ -85,7 +92,7 @@ def fit(
 ) -> None:
     """Fit an evidential Gaussian mixture and write model, masses, labels, figures and a report.
 
-    Without --out the files go to a new directory egmm-NAME.
+    Without --out the files go to a new directory egmm-NAME. Other algorithms have no model file and no report.
     """
     request = o.request(
         clusters,
@@ -99,8 +106,42 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.Source(rows, o.names(columns), label, header)
+    source = o.Source(o.one_source(rows, dissimilarities), o.names(columns), label, header)
     o.one_of("--table", table, TABLES)
+    if algorithm != "egmm" or dissimilarities is not None:
+        from egmm.cli import algorithms
+
+        name = o.one_of("--algorithm", algorithm.lower(), tuple(algorithms.ALGORITHMS))
+        if name == "egmm":
+            raise typer.BadParameter(
+                f"with --dissimilarities name one of {', '.join(algorithms.FROM_DISSIMILARITIES)}.",
+                param_hint="--algorithm",
+            )
+        o.of_egmm_alone(
+            name,
+            {
+                "--covariance": covariance != "EEE",
+                "--criterion": criterion != "ebic",
+                "--certainty": certainty is not None,
+                "--reg-covar": reg_covar != "auto",
+                "--stream": stream is not None,
+            },
+        )
+        algorithms.fit_algorithm(
+            name,
+            source,
+            request,
+            clusters=clusters,
+            dissimilarities=dissimilarities,
+            standardize=standardize,
+            table=table,
+            plots=plots,
+            out=out,
+            force=force,
+            as_machine=json,
+            quiet=quiet,
+        )
+        return
     from egmm.cli import fitting
 
     fitting.fit(
@@ -203,11 +244,17 @@ def select(
 @app.command()
 @guarded
 def compare(
-    rows: o.Rows,
+    rows: o.RowsOrNone = None,
     clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
-        str | None, typer.Option("--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.")
+        str | None,
+        typer.Option(
+            "--algorithms",
+            help="Some of egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, as a,b, "
+            "or all. Default: the first five, or with --dissimilarities the last five.",
+        ),
     ] = None,
+    dissimilarities: o.Dissimilarities = None,
     columns: o.Columns = None,
     label: o.Label = None,
     header: o.Header = None,
@@ -220,15 +267,20 @@ def compare(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Fit several algorithms to the same rows; with --label, score them against the known classes."""
+    source = o.Source(o.one_source(rows, dissimilarities), o.names(columns), label, header)
     from egmm.cli import comparing
 
-    known = tuple(comparing.ALGORITHMS)
+    known = comparing.usable(is_relational=dissimilarities is not None)
+    named = o.names(algorithms, "--algorithms")
+    if named is None:
+        chosen = list(comparing.default(is_relational=dissimilarities is not None))
+    else:
+        chosen = list(known) if named == ["all"] else [o.one_of("--algorithms", a.lower(), known) for a in named]
     comparing.compare(
-        o.Source(rows, o.names(columns), label, header),
-        known
-        if algorithms is None
-        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
+        source,
+        chosen,
         clusters,
+        dissimilarities=dissimilarities,
         standardize=standardize,
         seed=seed,
         out=out,
