@@ -99,7 +99,10 @@ def test_bad_parameters_are_refused(parameters, message):
         EKNNClus(10, random_state=0).set_params(**parameters).fit(three_groups())
 
 
-def test_more_clusters_than_a_frame_holds_are_refused():
+def test_more_clusters_than_a_frame_holds_have_labels_alone():
     X = np.repeat(np.arange(200.0), 2)[:, None] * 10 + np.tile([0.0, 1.0], 200)[:, None]
-    with pytest.raises(ValueError, match=r"leaves 200 clusters, more than the .* there can be; raise n_neighbors"):
-        EKNNClus(1, random_state=0).fit(X)
+    eknn = EKNNClus(1, random_state=0).fit(X)
+    assert eknn.n_clusters_ == 200
+    np.testing.assert_array_equal(eknn.labels_, np.repeat(np.arange(200), 2))
+    with pytest.raises(ValueError, match=r"leaves 200 clusters, more than the 63 of a mass function; use labels_"):
+        eknn.partition()

@@ -85,6 +85,15 @@ def test_the_shift_is_the_least_that_makes_points_of_rows():
     assert roots[1] < -1e-9
 
 
+def test_the_shift_is_no_larger_than_needed():
+    X = three_groups()[:120]
+    recm = RECM(3, metric="manhattan", delta=5.0, random_state=0).fit(X)
+    assert 0 < recm.shift_ < least_shift(pairwise_distances(X, metric="manhattan") ** 2) / 10
+    assert ari(np.repeat([0, 1, 2], 40), recm.labels_) == 1
+    # Rows are not all outliers for being moved apart.
+    assert (recm.predict_sets(X) == 0).mean() < 0.1
+
+
 @given(st.integers(0, 10**6), st.floats(0, 2), st.floats(1.2, 3))
 @settings(max_examples=20)
 def test_objective_never_rises_and_is_that_of_the_prototypes(seed, alpha, beta):

@@ -65,11 +65,19 @@ def connected_groups(starts, neighbours, labels):
 
 
 @compiled
+def evidence_within(starts, neighbours, weights, labels):
+    """Half the sum of the weights of neighbours in the same cluster."""
+    total = 0.0
+    for i in range(len(labels)):
+        for at in range(starts[i], starts[i + 1]):
+            if labels[neighbours[at]] == labels[i]:
+                total += weights[at]
+    return 0.5 * total
+
+
+@compiled
 def evidence_per_cluster(starts, neighbours, weights, labels, evidence):
-    """Add up in `evidence` (n, C) each row's weights by the clusters of its neighbours; returns the objective."""
-    objective = 0.0
+    """Add up in `evidence` (n, C) each row's weights by the clusters of its neighbours."""
     for i in range(len(labels)):
         for at in range(starts[i], starts[i + 1]):
             evidence[i, labels[neighbours[at]]] += weights[at]
-        objective += evidence[i, labels[i]]
-    return 0.5 * objective

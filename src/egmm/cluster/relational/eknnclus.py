@@ -4,9 +4,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
 
 from egmm._checks import FloatArray, IntArray, all_or_nothing, check_choice, check_integer, check_random, check_real
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
+from egmm.belief.partition import CredalPartition
 from egmm.cluster.base import TransductiveClusterer
 from egmm.cluster.relational.base import Relational
 from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, nearest_dissimilarities
@@ -14,8 +16,8 @@ from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, neare
 NEAREST = 1e-6
 """Distances below count as this one, and evidence below it as this much."""
 
-MOST_NEIGHBORS = 200
-"""Largest default number of neighbours: memory grows with it times the rows."""
+MOST_NEIGHBORS, MOST_PAIRS = 200, 50_000_000
+"""Largest default number of neighbours, of a row and of all: memory grows with the latter."""
 
 
 class Graph(NamedTuple):
@@ -39,12 +41,14 @@ class EKNNClus(Relational, TransductiveClusterer):
 
     .. math:: m_i(\{\omega_k\}) \propto e^{T_{ik}} - 1, \qquad m_i(\Omega) \propto 1.
 
-    Rows of the same label that are not linked through neighbours of that label become different clusters.
+    Rows of the same label that are not linked through neighbours of that label become different clusters. With more
+    than 63 clusters there are only labels: mass functions are limited to that many.
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Number K of neighbours, less than the number of rows. None: twice the root of the number of rows, at most 200.
+        Number K of neighbours, less than the number of rows. None: twice the root of the number of rows, at most 200,
+        and less than that for more than 250,000 rows.
     quantile : float, default=0.9
         Quantile of :math:`d^b` that :math:`1/\gamma` is, 0 to 1. The larger, the fewer clusters.
     power : float, default=1.0
@@ -70,7 +74,7 @@ class EKNNClus(Relational, TransductiveClusterer):
     n_clusters_ : int
         Number of clusters found.
     masses_ : ndarray of shape (n_samples, n_focal)
-        Masses of the rows, in the order of `focal_sets_`.
+        Masses of the rows, in the order of `focal_sets_`; not there with more than 63 clusters.
     labels_ : ndarray of shape (n_samples,)
         Cluster of the largest mass of each row, clusters counted in the order of their first rows.
     focal_sets_ : FocalSets
@@ -147,17 +151,41 @@ class EKNNClus(Relational, TransductiveClusterer):
             runs = [_settle(graph, labels, max_iter, random) for labels in self._starts(len(X), random)]
             best = max(runs, key=lambda run: run.objective)
             self.objective_, self.n_iter_, self.converged_ = best.objective, best.n_sweeps, best.converged
-            focal, mass = _combined(best.evidence)
-            self.n_clusters_ = focal.n_clusters
-            self._set_masses(X, mass, focal)
+            self.n_clusters_ = int(best.labels.max()) + 1
+            if self.n_clusters_ > MAX_CLUSTERS:
+                self.labels_ = best.labels
+            else:
+                focal, mass = combined_evidence(graph, best.labels)
+                self._set_masses(X, mass, focal)
         if not self.converged_:
             self._warn(f"labels still changed after max_iter={max_iter} sweeps; raise max_iter or set symmetric=True.")
         return self
 
+    def partition(self, X: Any = None) -> CredalPartition:
+        """Return the credal partition of the rows seen in `fit`.
+
+        Parameters
+        ----------
+        X : array-like, default=None
+            None, or what was given to `fit`: other rows have no masses.
+
+        Returns
+        -------
+        partition : CredalPartition
+        """
+        check_is_fitted(self)
+        if self.n_clusters_ > MAX_CLUSTERS:
+            raise ValueError(
+                f"The neighbours' evidence leaves {self.n_clusters_} clusters, more than the {MAX_CLUSTERS} of a mass "
+                "function; use labels_, or raise n_neighbors or quantile."
+            )
+        return super().partition(X)
+
     def _graph(self, X: FloatArray) -> Graph:
         n_rows = len(X)
         if self.n_neighbors is None:
-            n_neighbors = min(round(2 * np.sqrt(n_rows)), MOST_NEIGHBORS, n_rows - 1)
+            most = min(MOST_NEIGHBORS, max(20, MOST_PAIRS // n_rows), n_rows - 1)
+            n_neighbors = min(round(2 * np.sqrt(n_rows)), most)
         else:
             n_neighbors = check_integer("n_neighbors", self.n_neighbors, 1)
             check_fewer_than_rows("n_neighbors", n_neighbors, n_rows)
@@ -193,7 +221,7 @@ def evidence_weights(distances: FloatArray, quantile: float, power: float) -> Fl
 
 
 class _Settled(NamedTuple):
-    evidence: FloatArray
+    labels: IntArray
     objective: float
     n_sweeps: int
     converged: bool
@@ -208,20 +236,17 @@ def _settle(graph: Graph, labels: IntArray, max_iter: int, random: np.random.Ran
         n_changed = eknn.sweep_labels(*graph, labels, random.permutation(len(labels)), votes)
         n_sweeps += 1
     groups = eknn.connected_groups(graph.starts, graph.neighbours, labels)
-    n_clusters = int(groups.max()) + 1
-    if n_clusters > MAX_CLUSTERS:
-        raise ValueError(
-            f"The neighbours' evidence leaves {n_clusters} clusters, more than the {MAX_CLUSTERS} there can be; raise "
-            "n_neighbors or quantile."
-        )
+    objective = eknn.evidence_within(*graph, groups)
+    return _Settled(groups, float(objective), n_sweeps, n_changed == 0)
+
+
+def combined_evidence(graph: Graph, labels: IntArray) -> tuple[FocalSets, FloatArray]:
+    """Dempster's combination of the neighbours' evidence, and the sets it is about."""
+    from egmm.cluster.compiled import eknn  # noqa: PLC0415
+
+    n_clusters = int(labels.max()) + 1
     evidence = np.zeros((len(labels), n_clusters))
-    objective = eknn.evidence_per_cluster(*graph, groups, evidence)
-    return _Settled(evidence, float(objective), n_sweeps, n_changed == 0)
-
-
-def _combined(evidence: FloatArray) -> tuple[FocalSets, FloatArray]:
-    """Dempster's combination of the neighbours' evidence T (n, C), and the sets it is about."""
-    n_clusters = evidence.shape[1]
+    eknn.evidence_per_cluster(*graph, labels, evidence)
     focal = FocalSets.simple(n_clusters)
     mass = np.zeros((len(evidence), len(focal)))
     if n_clusters == 1:

@@ -22,6 +22,9 @@ from egmm.cluster.relational.dissimilarities import (
 NEGATIVE = 1e-9
 """Negative squared distances up to this part of the largest squared dissimilarity are rounding."""
 
+SPARE = 1.5
+"""How much more than the lowest squared distance asks for is added at once."""
+
 DELTA_QUANTILE = 0.95
 """Quantile of the dissimilarities that the distance to the empty set is by default."""
 
@@ -33,8 +36,8 @@ class RECM(Relational, CredalClusterer):
     squared dissimilarities :math:`\Delta` alone, :math:`|x_i - v_k|^2 = (\Delta a_k)_i - \frac{1}{2} a_k^\top \Delta
     a_k`. Objective, masses and prototypes are those of :class:`ECM`: on Euclidean distances both give the same.
 
-    Other dissimilarities may make such a squared distance negative. Where one does, the least constant that makes
-    them Euclidean is added to the squared dissimilarities of different rows (`shift_`), and the fit begins anew.
+    Other dissimilarities may make such a squared distance negative. Where one does, a constant is added to the squared
+    dissimilarities of different rows (`shift_`), no larger than needed on the way, and the fit begins anew.
 
     Parameters
     ----------
@@ -157,12 +160,8 @@ class RECM(Relational, CredalClusterer):
             self.focal_sets_ = self._pricing.focal
             squared = np.square(D)
             starts = self._starts(X, squared, n_clusters)
-            self.shift_ = 0.0
-            best, is_metric = self._descend(squared, starts)
-            if not is_metric:
-                self.shift_ = least_shift(squared)
-                squared = shifted(squared, self.shift_)
-                best, _ = self._descend(squared, starts)
+            best, self.shift_ = self._descend_shifted(squared, starts)
+            squared = shifted(squared, self.shift_)
             self.coefficients_ = best.state
             self._own = relational_lengths(squared, best.state)
             self._set_descent(best)
@@ -194,14 +193,25 @@ class RECM(Relational, CredalClusterer):
             )
         return coefficients
 
-    def _descend(self, squared: FloatArray, starts: list[FloatArray]) -> tuple[Descent[FloatArray], bool]:
-        """Minimise from each start; the second value says whether no squared distance was negative."""
+    def _descend_shifted(self, squared: FloatArray, starts: list[FloatArray]) -> tuple[Descent[FloatArray], float]:
+        """Minimise, with a shift that grows until no squared distance is negative; returns the shift too."""
+        shift, tolerance = 0.0, NEGATIVE * float(squared.max())
+        while True:
+            best, lowest = self._descend(shifted(squared, shift), starts)
+            # With the shift that makes points of the rows, whatever is below zero is rounding.
+            if lowest >= -tolerance or (shift > 0 and shift >= least_shift(squared)):
+                return best, shift
+            # A shift adds about half of itself to every squared distance.
+            shift = min(shift - 2 * SPARE * lowest, least_shift(squared))
+
+    def _descend(self, squared: FloatArray, starts: list[FloatArray]) -> tuple[Descent[FloatArray], float]:
+        """Minimise from each start; the second value is the lowest squared distance to a prototype on the way."""
         tol, max_iter = self._check_stopping()
         problem = RelationalProblem(squared, self._pricing)
         runs = [
             descend(start, problem.evaluate, problem.update, tol=tol, max_iter=max_iter, repeats=2) for start in starts
         ]
-        return min(runs, key=lambda run: run.history[-1]), problem.is_metric
+        return min(runs, key=lambda run: run.history[-1]), problem.lowest
 
     def _masses(self) -> Callable[[FloatArray], FloatArray]:
         def masses(X: FloatArray) -> FloatArray:
@@ -239,9 +249,8 @@ class RelationalProblem:
 
     def __init__(self, squared: FloatArray, pricing: Pricing) -> None:
         self._squared, self._pricing = squared, pricing
-        self._tolerance = NEGATIVE * float(squared.max())
-        self.is_metric = True
-        """Whether no squared distance to a prototype has been negative."""
+        self.lowest = np.inf
+        """Lowest squared distance to a prototype so far; negative where dissimilarities are no distances of points."""
 
     def evaluate(self, coefficients: FloatArray) -> PrototypeSums:
         """Masses of all rows, as sums."""
@@ -250,8 +259,7 @@ class RelationalProblem:
         own = Lengths(to_rows, coefficients)
         spread = own.spread(pricing)
         to_clusters = to_rows - own.lengths[:, None]
-        lowest = (pricing.shares @ to_clusters - spread[:, None]).min()
-        self.is_metric &= bool(lowest >= -self._tolerance)
+        self.lowest = min(self.lowest, float((pricing.shares @ to_clusters - spread[:, None]).min()))
         costs = costs_of_sets(np.maximum(to_clusters, 0), spread, pricing)
         relative, total, objective = relative_masses(costs, pricing.beta)
         powers = (relative[pricing.n_empty :] / total) ** pricing.beta
