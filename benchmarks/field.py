@@ -152,7 +152,13 @@ def peers() -> None:
     full = {"focal_sets": "full"}
     cases: list[tuple[str, Any, dict[str, Any], Any, Any]] = [
         ("ecm", X, {"c": 4}, ECM(4, random_state=0, **full), X),
-        ("recm", D**2, {"c": 4, "delta": np.float64(10.0)}, RECM(4, metric="precomputed", random_state=0, **full), D),
+        (
+            "recm",
+            D**2,
+            {"c": 4, "delta": np.float64(10.0)},
+            RECM(4, beta=1.5, metric="precomputed", random_state=0, **full),
+            D,
+        ),
         ("kevclus", X, {"c": 4}, EVCLUS(4, random_state=0), X),
         ("ccm", X, {"c": 4}, CCM(4, random_state=0, **full), X),
         ("ecmdd", D, {"c": 4}, ECMdd(4, metric="precomputed", random_state=0, **full), D),

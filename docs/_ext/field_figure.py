@@ -30,7 +30,7 @@ def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
     found = {
         "blobs": (blobs, y_blobs, 3),
         "bananas": (bananas, y_bananas, 2),
-        "anisotropic": (blobs @ np.array([[0.9, -0.9], [-0.4, 0.9]]), y_blobs, 3),
+        "anisotropic": (blobs @ np.array([[1.0, 0.5], [0.8, 1.6]]), y_blobs, 3),
         "noise": (np.vstack([blobs, noise]), np.append(y_blobs, np.full(len(noise), -1)), 3),
         "different sizes": (unequal, y_unequal, 3),
     }
@@ -72,7 +72,7 @@ def draw(app: Sphinx | None) -> None:
     sheet = Figure(figsize=(11, 1.95 * len(names)), layout="constrained")
     axes = sheet.subplots(len(names), len(found))
     for column, (title, (X, y, c)) in enumerate(found.items()):
-        must, cannot = draw_links(y, 60, random_state=0)
+        must, cannot = draw_links(y, 300, random_state=0)
         for row, (name, model) in enumerate(models(c).items()):
             links = {"must_link": must, "cannot_link": cannot} if name == "CECM" and title != "noise" else {}
             with warnings.catch_warnings():
