@@ -21,7 +21,23 @@ from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.candidate import MARKS, Candidate, MixtureMaker, Outcome, mixture_criteria
-from egmm.cluster import BPEC, ECM, FCM, BootGMM
+from egmm.cluster import (
+    BPEC,
+    CCM,
+    CECM,
+    ECM,
+    EVCLUS,
+    FCM,
+    MECM,
+    NNEVCLUS,
+    RECM,
+    TECM,
+    BootGMM,
+    CatECM,
+    ECMdd,
+    MultiViewECM,
+    MultiViewECMdd,
+)
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
@@ -76,6 +92,10 @@ INDICES: dict[type, Index] = {
     ECM: Index("ans", False, attrgetter("ans_"), 2),
     BPEC: Index("delta_bel", True, attrgetter("decision_graph_.gap"), 2),
     BootGMM: Index("bic", False, attrgetter("bic_"), 1),
+    **{
+        kind: Index("ans", False, attrgetter("ans_"), 2)
+        for kind in (CCM, CECM, EVCLUS, MECM, NNEVCLUS, RECM, TECM, CatECM, ECMdd, MultiViewECM, MultiViewECMdd)
+    },
 }
 """The peers' own indices."""
 
@@ -267,7 +287,7 @@ def select_model(
         Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
         are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
+        Numbers of clusters to try. The indices of all peers but `BootGMM` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
@@ -276,9 +296,10 @@ def select_model(
         What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
         one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
         on real data is nearer to the classes; with 'criterion' the best one.
-    estimator : FCM, ECM, BPEC or BootGMM, default=None
-        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
-        the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
+    estimator : estimator of egmm.cluster, default=None
+        A peer to choose the number of clusters for, by its own index: MPC of `FCM` (maximised), the gap of the
+        delta-Bel graph of `BPEC` (maximised), BIC of `BootGMM` (minimised), and ANS of all others (minimised).
+        `EKNNClus` finds the number by itself. None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None

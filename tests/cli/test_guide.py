@@ -5,8 +5,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import pairwise_distances
 
 from egmm import EGMM, CredalPartition
 
@@ -27,7 +29,8 @@ def test_examples_run_in_sequence(call: Any, tmp_path: Path) -> None:
         "\n".join(["a,b,c,d,species", *(f"{line},{name}" for line, name in zip(lines, species, strict=True))])
     )
     commands = re.findall(r"^    egmm ((?:fit|predict|info|compare) [^>\n]*)", GUIDE, re.MULTILINE)
-    assert len(commands) == 5
+    assert len(commands) == 8
+    np.savetxt(tmp_path / "proteins.csv", pairwise_distances(iris.data), delimiter=",")
     for command in commands:
         result = call(*shlex.split(command))
         assert result.returncode == 0, f"{command}\n{result.stderr}"

@@ -60,7 +60,8 @@ def demo(
 @app.command(epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"))
 @guarded
 def fit(
-    rows: o.Rows,
+    rows: o.RowsOrNone = None,
+    dissimilarities: o.Dissimilarities = None,
     columns: o.Columns = None,
     exclude: o.Exclude = None,
     label: o.Label = None,
@@ -69,6 +70,15 @@ def fit(
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="egmm, or another that compare knows: it writes masses, labels and figures.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = "egmm",
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
@@ -95,7 +105,7 @@ def fit(
 ) -> None:
     """Fit an evidential Gaussian mixture and write model, masses, labels, figures and a report.
 
-    Without --out the files go to a new directory egmm-NAME.
+    Without --out the files go to a new directory egmm-NAME. Other algorithms have no model file and no report.
     """
     request = o.request(
         clusters,
@@ -109,9 +119,43 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.source(rows, columns, label, header, id, exclude, missing)
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
     if table is not None:
         o.one_of("--table", table, TABLES)
+    if algorithm != "egmm" or dissimilarities is not None:
+        from egmm.cli import algorithms
+
+        name = o.one_of("--algorithm", algorithm.lower(), tuple(algorithms.ALGORITHMS))
+        if name == "egmm":
+            raise typer.BadParameter(
+                f"with --dissimilarities name one of {', '.join(algorithms.FROM_DISSIMILARITIES)}.",
+                param_hint="--algorithm",
+            )
+        o.of_egmm_alone(
+            name,
+            {
+                "--covariance": covariance != "EEE",
+                "--criterion": criterion != "ebic",
+                "--certainty": certainty is not None,
+                "--reg-covar": reg_covar != "auto",
+                "--stream": stream is not None,
+            },
+        )
+        algorithms.fit_algorithm(
+            name,
+            source,
+            request,
+            clusters=clusters,
+            dissimilarities=dissimilarities,
+            standardize=standardize,
+            table=table,
+            plots=plots,
+            out=out,
+            force=force,
+            as_machine=json,
+            quiet=quiet,
+        )
+        return
     from egmm.cli import fitting
 
     fitting.fit(
@@ -234,7 +278,8 @@ def select(
 )
 @guarded
 def compare(
-    rows: o.Rows,
+    rows: o.RowsOrNone = None,
+    dissimilarities: o.Dissimilarities = None,
     columns: o.Columns = None,
     exclude: o.Exclude = None,
     label: o.Label = None,
@@ -249,7 +294,10 @@ def compare(
     algorithms: Annotated[
         str | None,
         typer.Option(
-            "--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.", rich_help_panel=o.MODEL
+            "--algorithms",
+            help="Some of egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, as a,b, "
+            "or all. Default: the first five, or with --dissimilarities the last five.",
+            rich_help_panel=o.MODEL,
         ),
     ] = None,
     seed: o.Seed = 0,
@@ -263,15 +311,20 @@ def compare(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Fit several algorithms to the same rows; with --label, score them against the known classes."""
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
     from egmm.cli import comparing
 
-    known = tuple(comparing.ALGORITHMS)
+    known = comparing.usable(is_relational=dissimilarities is not None)
+    named = o.names(algorithms, "--algorithms")
+    if named is None:
+        chosen = list(comparing.default(is_relational=dissimilarities is not None))
+    else:
+        chosen = list(known) if named == ["all"] else [o.one_of("--algorithms", a.lower(), known) for a in named]
     comparing.compare(
-        o.source(rows, columns, label, header, id, exclude, missing),
-        known
-        if algorithms is None
-        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
+        source,
+        chosen,
         clusters,
+        dissimilarities=dissimilarities,
         standardize=standardize,
         seed=seed,
         out=out,

@@ -25,6 +25,24 @@ Rows = Annotated[
     str,
     typer.Argument(metavar="DATA", help="CSV, Parquet, Feather or .npy file, a directory of them, or a 'pattern*'."),
 ]
+RowsOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, Parquet, Feather or .npy file, a directory of them, or a 'pattern*'.",
+        show_default=False,
+    ),
+]
+Dissimilarities = Annotated[
+    str | None,
+    typer.Option(
+        "--dissimilarities",
+        metavar="FILE",
+        help="Square table of dissimilarities between rows, instead of DATA, which may then name the --label.",
+        show_default=False,
+        rich_help_panel=DATA,
+    ),
+]
 Clusters = Annotated[
     str,
     typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).", rich_help_panel=MODEL),
@@ -189,6 +207,22 @@ def one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}.", param_hint=option)
     return value
+
+
+def one_source(rows: str | None, dissimilarities: str | None) -> str:
+    """Return the file of rows, empty where there are dissimilarities alone."""
+    if rows is None and dissimilarities is None:
+        raise typer.BadParameter(
+            "Missing argument: name a file of rows, or one of --dissimilarities.", param_hint="DATA"
+        )
+    return rows or ""
+
+
+def of_egmm_alone(algorithm: str, changed: dict[str, bool]) -> None:
+    """Refuse options that another algorithm does not have."""
+    for option, is_changed in changed.items():
+        if is_changed:
+            raise typer.BadParameter(f"is of egmm alone, not of {algorithm}.", param_hint=option)
 
 
 class Source(NamedTuple):
