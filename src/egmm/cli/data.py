@@ -66,6 +66,7 @@ class Table(NamedTuple):
 
 def read_data(source: Source, *, least_rows: int = 2) -> Data:
     """Read the files of a source; fewer than `least_rows` are refused."""
+    check_label(source)
     files = find_files(source.path)
     parts = [_read(path, source.header) for path in files]
     names = parts[0].names
@@ -115,6 +116,14 @@ def column_names(source: Source) -> list[str]:
     return list(open_table([first], source.header).names) if format_of(first) else _read(first, source.header).names
 
 
+def check_label(source: Source) -> None:
+    """Refuse a label that is to be clustered too."""
+    if source.label is not None and source.label in (source.columns or ()):
+        raise CommandError(
+            f"--label {source.label!r} is also among --columns, but known classes are not clustered; leave it out."
+        )
+
+
 def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the columns to cluster, and those of the rows' index that are left out.
 
@@ -124,10 +133,7 @@ def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -
     left_out = [name for name in index if name != label] if columns is None else []
     unused = (label, source.id, *source.exclude, *left_out)
     wanted = [name for name in names if name not in unused] if columns is None else list(columns)
-    if label is not None and label in wanted:
-        raise CommandError(
-            f"--label {label!r} is also among --columns, but known classes are not clustered; leave it out."
-        )
+    check_label(source)
     for name in [*wanted, *source.exclude, *(name for name in (label, source.id) if name is not None)]:
         if name not in names:
             raise CommandError(f"{path} has no column {name!r}; its columns are {listing(names)}.")
