@@ -13,14 +13,14 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from egmm import BPEC, ECM, EGMM, FCM, BootGMM, mixture, scan, select_model
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
 from egmm import selection as selecting
 from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
 from egmm.em import fit
 from egmm.em.covariance import MODELS
-from egmm.em.start import draw_sample
-from egmm.selection import Selection, _engine
+from egmm.em.sample import draw_sample
+from egmm.selection import Selection
 
 mpl.use("Agg")
 
@@ -110,7 +110,7 @@ def test_of_models_that_are_one_the_first_is_chosen_whatever_the_order_of_rows(r
 
 
 def test_small_values_keep_their_digits() -> None:
-    fits = [Candidate(2, "-", object(), {"mpc": 0.71234}), Candidate(3, "-", object(), {"mpc": -12.345})]
+    fits = [Candidate(2, "-", object, {"mpc": 0.71234}), Candidate(3, "-", object, {"mpc": -12.345})]
     assert repr(Selection(fits, "mpc", higher_is_better=True)).split()[-9:-3] == [
         "2",
         "0.7123*",
@@ -238,7 +238,7 @@ def agreeing(*, by_agreement: bool = False, **agreements: float) -> Selection:
     names = list(agreements)
     return Selection(
         [
-            Candidate(3 if name is names[-1] else 2, name, EGMM(), {"ebic": -float(at)}, agreement=agreements[name])
+            Candidate(3 if name is names[-1] else 2, name, EGMM, {"ebic": -float(at)}, agreement=agreements[name])
             for at, name in enumerate(names)
         ],
         "ebic",
@@ -363,7 +363,6 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
 
 def test_the_rows_are_sampled_once_for_all_candidates(blobs, monkeypatch) -> None:
     drawn = []
-    monkeypatch.setattr(mixture, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
     monkeypatch.setattr(fit, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
     select_model(blobs, [2, 3], ["EEE", "VVI"], random_state=0, n_jobs=1)
     assert len(drawn) == 1
@@ -491,11 +490,18 @@ def test_weights_that_a_peer_cannot_take(blobs) -> None:
             select_model(blobs, [2], estimator=estimator, sample_weight=np.ones(len(blobs)))
 
 
-def test_a_search_compiles_where_one_fit_would_not() -> None:
-    X = np.zeros((10_000, 5))
-    assert _engine(EGMM(), X, 4, 1) == "numpy"
-    assert _engine(EGMM(), X, 9, 112) == "numba"
-    assert _engine(EGMM(engine="numpy"), X, 9, 112) == "numpy"
+def test_a_search_compiles_where_one_fit_would_not(rng, monkeypatch) -> None:
+    engines = []
+    fit_all = selecting.fit_all
+    monkeypatch.setattr(selecting, "fit_all", lambda *args: engines.append(args[2][0].engine) or fit_all(*args))
+    monkeypatch.setattr(fit, "LEAST_SECONDS", 0.02)
+    X = rng.normal(size=(300, 2))
+    select_model(X, [2], random_state=0)
+    assert set(engines) == {"numpy"}
+    select_model(X, range(2, 6), "all", random_state=0, max_iter=2)
+    assert engines[-1] == "numba"
+    select_model(X, range(2, 6), "all", random_state=0, max_iter=2, engine="numpy")
+    assert engines[-1] == "numpy"
 
 
 def test_the_empty_set_is_refused_whatever_the_engine(rng) -> None:

@@ -39,9 +39,13 @@ class Outcome(NamedTuple):
         return cls(result.is_converged, result.is_degenerate, result.is_given_up, single_weight)
 
     @classmethod
-    def of_peer(cls, model: Any) -> "Outcome":
-        """Read it off a fitted peer."""
-        return cls(bool(getattr(model, "converged_", True)), bool(getattr(model, "degenerate_", False)))
+    def of_model(cls, model: Any) -> "Outcome":
+        """Read it off a fitted estimator."""
+        is_converged, is_degenerate = getattr(model, "converged_", True), getattr(model, "degenerate_", False)
+        single_weight = 1.0
+        if isinstance(model, EGMM):
+            single_weight = float(model.weights_[is_single(model.focal_sets_.shares)].sum())
+        return cls(bool(is_converged), bool(is_degenerate), single_weight=single_weight)
 
 
 class MixtureMaker:
@@ -90,15 +94,22 @@ class Candidate:
     covariance: str
     make: Callable[[], Any] | None = None
     """Returns the fitted estimator."""
-    outcome: Outcome = field(default_factory=Outcome)
     criteria: dict[str, float] | None = None
     seconds: float = 0.0
     failure: str = ""
+    outcome: Outcome = field(default_factory=Outcome)
     agreement: float = float("nan")
     """Mean adjusted Rand index of its partition, on a sample, with those of all sound candidates of as many clusters.
 
     Its own counts too; by the criterion, each counts for 0.85 of the next better one.
     """
+
+    @classmethod
+    def of_model(
+        cls, n_clusters: int, covariance: str, model: Any, criteria: dict[str, float], seconds: float
+    ) -> "Candidate":
+        """A candidate whose estimator is fitted."""
+        return cls(n_clusters, covariance, lambda: model, criteria, seconds, outcome=Outcome.of_model(model))
 
     @cached_property
     def model(self) -> Any:

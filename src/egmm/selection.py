@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +52,9 @@ NEXT_WEIGHT = 0.85
 
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
+
+WORTH_THREADS = 2.0
+"""Seconds of passes in NumPy from which on fits run in several threads."""
 
 COMPARED_ROWS = 2_000
 """Most rows of a sample on which partitions are compared."""
@@ -366,7 +368,8 @@ class _Search:
         self.rows, self.summary, self.data, self.progress = rows, summary, data, progress
         self.models = [_candidate_of(base, name, count) for name, count in grid]
         self.names = [name for name, _ in grid]
-        self.engine = self._engine(base)
+        self.seconds = EXPECTED_PASSES * sum(map(self._pass_seconds, self.models))
+        self.engine = choose_engine(base.engine, self.seconds)
         self.done: dict[int, Candidate] = {}
 
     def run(self, n_workers: int) -> list[Candidate]:
@@ -377,20 +380,14 @@ class _Search:
             self._fit(given_up, n_workers, gives_up=False)
         return [self.done[at] for at in range(len(self.models))]
 
-    def _engine(self, base: EGMM) -> str:
-        """One engine for all fits: what one fit would not repay, a search may."""
-        seconds = 0.0
-        for model in self.models:
-            shares, covariance = FocalSets.pairs(model.n_clusters).shares, self._code(model)
-            seconds += seconds_in_numpy(self.summary.shape, shares, covariance)
-        return choose_engine(base.engine, EXPECTED_PASSES * seconds)
-
-    def _code(self, model: EGMM) -> str:
-        return resolve_covariance(model.covariance, self.summary.shape[1])
+    def _pass_seconds(self, model: EGMM) -> float:
+        covariance = resolve_covariance(model.covariance, self.summary.shape[1])
+        return seconds_in_numpy(self.summary.shape, FocalSets.pairs(model.n_clusters).shares, covariance)
 
     def _fit(self, numbers: Iterable[int], n_workers: int, *, gives_up: bool) -> None:
         groups = self._groups(numbers, gives_up)
-        with Threads(n_workers) as threads:
+        # Small steps of NumPy in several threads would only wait for each other.
+        with Threads(n_workers if self.seconds > WORTH_THREADS else 1) as threads:
             for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
                 self.done |= found
                 last = next(reversed(found.values()))
@@ -438,7 +435,9 @@ class _Search:
         if isinstance(found, Failure):
             return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
         make = MixtureMaker(model, found, self.data)
-        return Candidate(model.n_clusters, name, make, Outcome.of_mixture(found), mixture_criteria(found), seconds)
+        return Candidate(
+            model.n_clusters, name, make, mixture_criteria(found), seconds, outcome=Outcome.of_mixture(found)
+        )
 
 
 def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
@@ -500,13 +499,7 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
         model.n_jobs = asked
     index = _index(model)
     criteria = {index.name: float(index.read(model))}
-    return Candidate(
-        model.n_clusters, name, partial(_itself, model), Outcome.of_peer(model), criteria, time.perf_counter() - began
-    )
-
-
-def _itself(model: Any) -> Any:
-    return model
+    return Candidate.of_model(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:

@@ -237,13 +237,13 @@ def test_no_mixture_no_bootstrap():
 def test_where_all_replicates_are_narrow_none_is_left_out():
     X = overlapping(0)
     model = EGMM(2, focal_sets="singletons", covariance="VVV", random_state=0).fit(X)
-    model.covariances_ = 1e6 * model.covariances_
+    model.stored_covariances_ = 1e6 * model.stored_covariances_
     replicates, n_failed = bootstrap(X, model, "VVV", X.mean(axis=0), 0, 4, n_jobs=1, verbose=False)
     assert (len(replicates.weights), n_failed) == (4, 0)
 
 
 def test_a_mixture_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr(EGMM, "_check_parameters", lambda self: setattr(self, "max_iter", 1))
+    monkeypatch.setattr("egmm.mixture.check_parameters", lambda model: setattr(model, "max_iter", 1))
     with pytest.warns(ConvergenceWarning, match=r"The mixture chosen \(2 clusters, VVV\) did not converge"):
         BootGMM(2, n_bootstrap=10, covariance="VVV", random_state=0).fit(overlapping(3))
 

@@ -25,7 +25,7 @@ FEWEST_EM_STEPS = 4
 CRAWL = 3e-3
 """Gain per unit weight above which EM is still finding its basin, and is left alone."""
 
-QUIET_STEPS, QUIET = 3, 0.1
+QUIET_STEPS, QUIET = 3, 0.03
 """A fit ends after so many steps that gain less than this share of the tolerance each."""
 
 LEAST_DAMPING = 1e-3

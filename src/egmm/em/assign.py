@@ -51,7 +51,7 @@ def masses(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engi
 
 def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001
     """Log-density of the mixture, (n,)."""
-    return _masses(X, model, engine)[1]
+    return _masses(X, model, engine)[1] + _reference(X, model)
 
 
 def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
@@ -120,6 +120,7 @@ class Totals(NamedTuple):
 def totals(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> Totals:
     """Log-likelihood, entropy of the masses and weight of a block of rows."""
     mass, log_density = _masses(X, model, engine)
+    log_density = log_density + _reference(X, model)
     entropy = entr(mass).sum(axis=1)
     if sample_weight is None:
         return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
@@ -143,7 +144,15 @@ def _masses(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray, Flo
             found = estep.masses(monomials(model.units.rows(X), model.kind), model.model, model.shares)
             mass, log_density = found[0][0], found[1][0]
     _check_usable(X, log_density)
-    return mass, log_density - model.units.log_volume
+    return mass, log_density
+
+
+def _reference(X: FloatArray, model: Mixture) -> FloatArray:
+    """What is to be added to relative log-densities, (n,)."""
+    found = -model.units.log_volume
+    if model.kind != "linear":
+        return np.full(len(X), found)
+    return found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
 
 
 def _check_usable(X: FloatArray, values: FloatArray) -> None:

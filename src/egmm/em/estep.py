@@ -116,10 +116,9 @@ def _half_norms(rows: FloatArray, factor: FloatArray) -> FloatArray:
 
 
 def masses(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Masses (B, n, M) and log-densities (B, n) of rows given by their monomials [eq_EMemb]."""
+    """Masses (B, n, M) and log-densities (B, n), relative where the covariance is shared, of rows [eq_EMemb]."""
     joint = joint_masses(z, model, shares)
-    log_density = joint.log_density + log_reference(z, model)
-    return np.transpose(joint.mass / joint.total, (1, 2, 0)), log_density
+    return np.transpose(joint.mass / joint.total, (1, 2, 0)), joint.log_density
 
 
 def log_reference(z: FloatArray, model: Components) -> FloatArray:

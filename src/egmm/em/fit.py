@@ -91,8 +91,8 @@ class DataSummary:
     units: Units
     sample: Sample | None
     """Rows that named starts look at."""
-    seed: int
-    """Of the named starts."""
+    random_state: Any
+    """State of the random numbers that named starts draw."""
     _labellings: dict[Any, Any] = field(default_factory=dict)
     _labelling: threading.Lock = field(default_factory=threading.Lock)
 
@@ -108,11 +108,11 @@ class DataSummary:
         return found
 
     def _label(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]] | ValueError:
-        random = np.random.RandomState(self.seed)
+        random = np.random.RandomState(0)
+        random.set_state(self.random_state)
         try:
             if init == "mixture":
-                seeds = [self.seed, *random.randint(2**31, size=n_init - 1)]
-                return [component_labels(part, n_clusters, int(seed)) for seed in seeds]
+                return [component_labels(part, n_clusters, int(random.randint(2**31))) for _ in range(n_init)]
             label = {"kmeans": kmeans_labels, "random": random_labels}[init]
             return [[label(part, n_clusters, random)] for _ in range(n_init)]
         except ValueError as error:
@@ -128,9 +128,9 @@ def summarise(
     check_weight(total.weight)
     if not np.isfinite(total.scatter).all():
         raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-    sample_seed, seed = random.randint(2**31, size=2)
-    sample = draw_sample(rows, int(sample_seed)) if with_sample else None
-    return DataSummary(rows.shape, total, Units.of(total), sample, int(seed))
+    seed = int(random.randint(2**31))
+    sample = draw_sample(rows, seed) if with_sample else None
+    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
 
 
 @dataclass(frozen=True)

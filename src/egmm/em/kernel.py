@@ -114,7 +114,7 @@ def _one_e_step(
 
 
 def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
-    """Masses (n, M) and log-densities (n,) of a block of rows under one fit [eq_EMemb]."""
+    """Masses (n, M) and log-densities (n,), relative where the covariance is shared, under one fit [eq_EMemb]."""
     kind = _kind(model)
     if _is_lost_on_kernel(model, kind):
         mass, log_density = estep.masses(monomials(units.rows(X), kind), model, shares)
@@ -124,8 +124,6 @@ def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -
     sums = Sums(np.zeros((1, len(shares))), np.zeros((n_clusters, dim)), np.zeros((n_clusters, 0, dim)))
     weight = read_only(np.empty(0))
     kernel(X.dtype.name)(*readable(X), weight, _density(model, kind, units), _sets(model, shares), sums, out)
-    if kind == "linear":
-        out.log_densities[:] += estep.log_reference(monomials(units.rows(X), kind), model)[0]
     return out.masses, out.log_densities
 
 

@@ -184,7 +184,7 @@ def maximise(
     weights = set_weights(moments.set_counts, layout.shares, layout.certainty)
     with np.errstate(all="ignore"):
         if layout.is_shared:
-            means, covariances = _shared(moments, previous, settings, layout)
+            means, covariances = shared_covariances(moments, previous, settings, layout)
             is_finite = np.isfinite(covariances).reshape(len(weights), -1).all(axis=1)
             return Parameters(weights, means, covariances), np.asarray(is_finite)
         means, covariances, is_proper = _own(moments, previous.covariances, settings, layout, FEW_INNER)
@@ -297,9 +297,10 @@ def are_definite(covariances: FloatArray, diagonal: bool) -> BoolArray:
 # One covariance for all clusters -----------------------------------------------------------------------------
 
 
-def _shared(
+def shared_covariances(
     moments: ClusterMoments, previous: Parameters, settings: Settings, layout: Layout
 ) -> tuple[FloatArray, FloatArray]:
+    """Means and the covariance that all clusters share, sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' / N [eq_ECM]."""
     prior, shares = settings.prior, layout.shares
     n_clusters, dim = previous.means.shape[1:]
     overlap = overlap_matrices(moments.set_counts, shares) + prior.kappa[:, None, None] * np.eye(n_clusters)

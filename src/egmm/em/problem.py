@@ -7,10 +7,11 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
+from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.mstep import ClusterMoments, Layout, Settings, cluster_moments, maximise
 from egmm.em.parameters import Components, Parameters, components, take
-from egmm.em.prior import log_certainty, log_prior
-from egmm.em.statistics import Statistics, Units, monomials
+from egmm.em.prior import log_certainty, log_prior, prior_terms
+from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
 
 MOST_KEPT = 2**24
@@ -63,6 +64,24 @@ class Problem:
     """(N, F) monomials of the rows, where there are few."""
     row_weights: FloatArray | None = None
     """(B, N) weights of the kept rows, where every fit has its own, or (N,)."""
+
+    @classmethod
+    def of_one(
+        cls, rows: RowSource, total: Moments, shares: FloatArray, covariance: str, ridge: FloatArray, engine: str
+    ) -> "Problem":
+        """The problem of a single fit without priors; `ridge` (D,) is in the units of the data."""
+        units, diagonal = Units.of(total), is_diagonal(covariance)
+        layout = Layout(shares, monomial_kind(covariance), diagonal, units.scale, 0.0)
+        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+        scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
+        settings = Settings(
+            np.array([covariance]),
+            units.squares(ridge)[None],
+            prior_terms(None, shares.shape[1], covariance, units),
+            np.array([total.weight]),
+            scatter[None],
+        )
+        return cls(rows, units, layout, settings, engine)
 
     def keeping_monomials(self, X: FloatArray, sample_weight: FloatArray | None) -> Self:
         """The same problem, whose rows are few, with their monomials at hand."""

@@ -10,6 +10,9 @@ from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import TINY, Statistics, Units, monomials, products
 
+CHUNK_ROWS = 2048
+"""Rows whose monomials are held at a time."""
+
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
 
@@ -23,9 +26,13 @@ def group_sums(
     kind: str,
 ) -> Statistics:
     """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one."""
-    member = np.zeros((n_clusters, len(X)))
-    member[labels, np.arange(len(X))] = 1.0 if sample_weight is None else sample_weight
-    sums = member @ monomials(units.rows(X), kind)
+    sums = np.zeros((n_clusters, 1 + X.shape[1] + len(products(X.shape[1], kind)[0])))
+    for first in range(0, len(X), CHUNK_ROWS):
+        part = slice(first, first + CHUNK_ROWS)
+        rows = units.rows(X[part])
+        member = np.zeros((n_clusters, len(rows)))
+        member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
+        sums += member @ monomials(rows, kind)
     return Statistics(sums[None, :, 0], sums[None], np.zeros(1))
 
 

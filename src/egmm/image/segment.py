@@ -159,12 +159,13 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
             began = time.perf_counter()
             try:
                 model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
-                found: dict[str, Any] = {"made": model, "criteria": model.criteria(data.rows, data.counts)}
             except ValueError as error:
                 if len(counts) == 1:
                     raise
-                found = {"failure": str(error)}
-            candidates.append(Candidate(count, base.covariance, seconds=time.perf_counter() - began, **found))
+                candidates.append(Candidate(count, base.covariance, failure=str(error)))
+                continue
+            criteria, seconds = model.criteria(data.rows, data.counts), time.perf_counter() - began
+            candidates.append(Candidate.of_model(count, base.covariance, model, criteria, seconds))
             progress.update(len(candidates), f"{count} clusters")
     return Selection(candidates, "ebic", higher_is_better=True)
 
