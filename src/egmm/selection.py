@@ -276,7 +276,7 @@ def select_model(
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
         the first. A fit that is seen to degenerate is given up, unless no fit is sound. ``.candidates`` has all fits;
-        where they are compiled, ``candidate.model`` is made when it is first asked for.
+        ``candidate.model`` is made when it is first asked for.
         ``.alternative`` is a model to look at: where the one of the best criterion and the one that agrees best with
         the others are at odds, the one of the two that is not chosen.
 
