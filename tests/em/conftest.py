@@ -8,11 +8,11 @@ import pytest
 
 import oracles
 from egmm import FocalSets
-from egmm.em import estep, kernel
+from egmm.em import assign
 from egmm.em.assign import Mixture
 from egmm.em.parameters import Parameters, components
 from egmm.em.problem import Pass
-from egmm.em.statistics import Statistics, Units, monomials
+from egmm.em.statistics import Statistics, Units
 
 SHARED = ("shared", "shared diagonal")
 
@@ -28,12 +28,7 @@ class Engine(NamedTuple):
 
     def masses(self, X: np.ndarray, model: Mixture) -> tuple[np.ndarray, np.ndarray]:
         """Masses (n, M) and log-densities (n,) in the units of the rows."""
-        if self.name == "numba":
-            mass, log_density = kernel.masses(X, model.model, model.shares, model.units)
-        else:
-            found = estep.masses(monomials(model.units.rows(X), model.kind), model.model, model.shares)
-            mass, log_density = found[0][0], found[1][0]
-        return mass, log_density - model.units.log_volume
+        return assign.masses(X, None, model, self.name), assign.log_densities(X, None, model, self.name)
 
 
 @pytest.fixture
