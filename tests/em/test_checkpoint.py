@@ -11,7 +11,7 @@ import pytest
 from egmm import EGMM
 from egmm.em import fit
 from egmm.em.problem import Problem
-from egmm.em.start import draw_sample
+from egmm.em.sample import draw_sample
 from row_sources import assert_same_bits, two_groups
 
 

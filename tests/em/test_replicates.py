@@ -7,11 +7,9 @@ from sklearn.mixture import GaussianMixture
 
 from egmm import EGMM
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
-from egmm.em.parameters import Parameters
-from egmm.em.problem import Problem
-from egmm.em.replicates import Mixtures, coefficients, posteriors, refit
+from egmm.em.replicates import Mixtures, Posteriors, Start
+from egmm.em.replicates import refit as refit_all
 from egmm.em.statistics import moments
-from egmm.rows.array import ArrayRows
 
 NO_RIDGE = np.zeros(3)
 
