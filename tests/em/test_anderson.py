@@ -74,7 +74,9 @@ def test_no_step_leads_farther_than_its_reach_and_growing_steps_lead_on(rng) -> 
 
 def test_counts_stay_positive(rng) -> None:
     memory = Memory.empty(1, 3)
-    memory.learn(np.ones(1, dtype=bool), np.array([[0.1, 0.0, 0.0]]), np.array([[-50.0, -50.0, -50.0]]), np.ones((1, 3)))
+    memory.learn(
+        np.ones(1, dtype=bool), np.array([[0.1, 0.0, 0.0]]), np.array([[-50.0, -50.0, -50.0]]), np.ones((1, 3))
+    )
     memory.reach[:] = 1e9
     vector, left = np.array([[10.0, 0.0, 10.0]]), np.array([[-1.0, 0.0, 0.0]])
     target = extrapolate(memory, vector, left, 2).target[0]

@@ -272,7 +272,9 @@ def test_collapse_during_em_is_an_error_and_never_nan(blobs):
     labels[:5] = 0
     labels[5:40] = 1
     for family in ("pairs", "singletons"):
-        with pytest.raises(NotPositiveDefiniteError, match=r"VVV covariance of cluster.* 1 .* is not positive definite"):
+        with pytest.raises(
+            NotPositiveDefiniteError, match=r"VVV covariance of cluster.* 1 .* is not positive definite"
+        ):
             fit(np.where(np.arange(120)[:, None] < 5, X.round(3), X), labels, family, "VVV")
 
 

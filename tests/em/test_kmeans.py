@@ -23,7 +23,8 @@ def test_of_all_partitions_it_finds_the_best(n_clusters, seed) -> None:
     rng = np.random.default_rng(seed)
     X, weights = rng.normal(size=(7, 2)), rng.uniform(0.5, 3, 7)
     best = min(inertia_of(X, weights, np.array(labels)) for labels in product(range(n_clusters), repeat=7))
-    labels = kmeans(X, weights, n_clusters, 30, np.random.RandomState(0))
+    # Of the triples of rows to start from there may be but one that leads there: so many runs try them all.
+    labels = kmeans(X, weights, n_clusters, 2000, np.random.RandomState(0))
     assert inertia_of(X, weights, labels) == pytest.approx(best, rel=1e-12, abs=1e-12)
 
 
@@ -64,4 +65,5 @@ def test_it_has_the_seed_of_its_draws_and_no_more_groups_than_rows() -> None:
 def test_far_from_the_origin_groups_are_the_same(rng, offset) -> None:
     X = rng.normal(size=(60, 2)) + 6 * np.repeat([0, 1, 2], 20)[:, None]
     near, far = (kmeans(rows, np.ones(60), 3, 10, np.random.RandomState(0)) for rows in (X, X + offset))
-    np.testing.assert_array_equal(near, far)
+    # Runs that end alike may number the groups in another way.
+    assert len(set(zip(near, far, strict=True))) == 3

@@ -13,6 +13,7 @@ from egmm.em.replicates import refit as refit_all
 from egmm.em.statistics import moments
 from em.problems import ascend, problem_of
 
+
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(3)
