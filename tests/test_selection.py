@@ -187,6 +187,7 @@ def test_a_cluster_of_few_rows_that_grows_is_not_given_up() -> None:
     assert not selection.best.degenerate_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_neighbours_of_clusters_are_those_of_a_fit_to_its_end() -> None:
     rng = np.random.default_rng(0)
     parts = [rng.normal(rng.normal(0, 2, 2), rng.uniform(0.3, 1), (12, 2)) for _ in range(4)]
@@ -460,7 +461,7 @@ def test_wrong_arguments(blobs) -> None:
         with pytest.raises(ValueError, match=r"^covariance must be one of 'EII', .*; got 'VVX'"):
             select_model(blobs, [2], wrong)
     with pytest.raises(
-        TypeError, match="estimator must be one of FCM, ECM, BPEC, BootGMM, or None for EGMM; got KMeans"
+        TypeError, match=r"estimator must be one of FCM, ECM, BPEC, BootGMM, .* or None for EGMM; got KMeans"
     ):
         select_model(blobs, estimator=KMeans())
 
@@ -470,16 +471,16 @@ def test_rows_that_no_fit_takes_are_refused_as_by_a_fit(blobs, options) -> None:
     estimator = options.get("estimator", EGMM())
     masked = np.ma.masked_less(blobs, 0)
     for X in (blobs[:, 0], blobs[:, :, None], blobs[:1], np.char.add(blobs.astype(str), "a"), 5.0, masked):
-        with pytest.raises(ValueError, match=r".") as of_fit:
+        with pytest.raises((TypeError, ValueError), match=r".") as of_fit:
             estimator.fit(X)
-        with pytest.raises(ValueError, match=re.escape(str(of_fit.value))) as of_search:
+        with pytest.raises(of_fit.type, match=re.escape(str(of_fit.value))) as of_search:
             select_model(X, [2], **options)
         assert str(of_search.value) == str(of_fit.value)
 
 
 def test_processes_are_counted_as_by_egmm(blobs) -> None:
-    for n_jobs, error in (("a", TypeError), (1.5, TypeError), (0, ValueError), (-1, ValueError)):
-        with pytest.raises(error, match=f"n_jobs must be an integer >= 1, got {n_jobs!r}"):
+    for n_jobs, error in (("a", TypeError), (1.5, TypeError), (0, ValueError)):
+        with pytest.raises(error, match=f"n_jobs must be an integer >= 1, or -1 for all cores, got {n_jobs!r}"):
             select_model(blobs, [2], n_jobs=n_jobs)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
+    from egmm.explanation import explain
     from egmm.mixture import EGMM
     from egmm.rows import scan
     from egmm.selection import Selection, select_model
@@ -19,6 +20,7 @@ __all__ = [
     "CredalPartition",
     "FocalSets",
     "Selection",
+    "explain",
     "scan",
     "select_model",
 ]
@@ -33,6 +35,7 @@ _HOMES = {
     "FCM": "egmm.cluster",
     "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
+    "explain": "egmm.explanation",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",
 }

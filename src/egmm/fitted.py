@@ -11,13 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
     FloatArray,
     IntArray,
-    check_finite_matrix,
     check_integer,
     check_random,
     check_real,
@@ -25,7 +24,9 @@ from egmm._checks import (
     check_weight,
     reading_numbers,
 )
+from egmm._documented import Documented
 from egmm._files import replacing
+from egmm._frames import row_names
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
@@ -34,36 +35,17 @@ from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-FORMAT = "egmm.EGMM/1"
-FITTED = (
-    "weights_",
-    "means_",
-    "covariances_",
-    "focal_means_",
-    "focal_covariances_",
-    "log_likelihood_",
-    "log_likelihood_history_",
-    "entropy_",
-    "ebic_",
-    "n_parameters_",
-    "n_iter_",
-    "converged_",
-    "degenerate_",
-    "n_features_in_",
-    "feature_names_in_",
-)
-"""Fitted attributes kept in a file."""
-
-COMPACT = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
-"""Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+"""Parameters that a stream cannot change."""
 
 
-class FittedMixture(BaseEstimator):
+class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     """The half of `EGMM` that reads fitted parameters and never changes them."""
 
     # Fitted attributes, for type checkers.
@@ -87,6 +69,8 @@ class FittedMixture(BaseEstimator):
     feature_names_in_: Any
     covariance_: str
     """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
+    _fitted_parameters: dict[str, str]
+    """What `model_parameters` was at the fit."""
 
     # Parameters of the estimator that are read here.
     init: Any
@@ -132,7 +116,37 @@ class FittedMixture(BaseEstimator):
         """
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
+        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+
+    def transform(self, X: Any) -> Any:
+        """Masses of rows as features for a next step, (n_samples, n_focal); ``set_output`` makes them a data frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows.
+
+        Returns
+        -------
+        mass : ndarray of shape (n_samples, n_focal)
+            As `predict_mass` gives them; columns are named by `get_feature_names_out`.
+        """
+        return self.predict_mass(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Names of the columns that `transform` makes: the sets, such as ``{1}`` and ``{1,2}``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Not used, present for API consistency.
+
+        Returns
+        -------
+        names : ndarray of str, of shape (n_focal,)
+        """
+        check_is_fitted(self)
+        return np.array(self.focal_sets_.labels, dtype=object)
 
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""
@@ -252,7 +266,7 @@ class FittedMixture(BaseEstimator):
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
         if not self._names_its_sets():
             del parameters["focal_sets"]
-        fitted = {name: _plain(getattr(self, COMPACT.get(name, name))) for name in FITTED if hasattr(self, name)}
+        fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
         document = {
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
@@ -285,45 +299,26 @@ class FittedMixture(BaseEstimator):
         Returns
         -------
         model : EGMM
-            Fitted; `labels_` is not kept, nor a stream of `partial_fit`: the next batch would begin another.
+            Fitted; `labels_` is not kept. `partial_fit` goes on from it.
         """
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            document = read_document(Path(path))
             parameters = document["parameters"]
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
-            fitted = document["fitted"]
-            for name in FITTED:
-                if name in fitted or name != "feature_names_in_":  # names alone may be missing
-                    value = fitted[name]
-                    setattr(model, COMPACT.get(name, name), np.array(value) if isinstance(value, list) else value)
-            if hasattr(model, "feature_names_in_"):
-                model.feature_names_in_ = model.feature_names_in_.astype(object)
+            model._check_parameters()
+            for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
+                setattr(model, STORED.get(name, name), value)
             model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
-            model._check_shapes(focal)
-        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError, OverflowError) as error:
             why = f"it has no entry {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"{path} holds no EGMM model: {why}") from error
         model.focal_sets_ = focal
+        model._fitted_parameters = model_parameters(model)
         return model
 
-    def _check_shapes(self, focal: FocalSets) -> None:
-        """Say which of the fitted arrays does not belong to a mixture with these focal sets."""
-        n_features, n_focal, n_clusters = self.n_features_in_, len(focal), focal.n_clusters
-        square = (n_features,) if is_diagonal(self.covariance_) else (n_features, n_features)
-        is_shared = self.covariance_ in SHARED
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "weights_": (n_focal,),
-            "means_": (n_clusters, n_features),
-            "covariances_": square if is_shared else (n_clusters, *square),
-            "focal_means_": (n_focal, n_features),
-            "focal_covariances_": square if is_shared else (n_focal, *square),
-        }
-        for name, shape in shapes.items():
-            stored = COMPACT.get(name, name)
-            setattr(self, stored, check_finite_matrix(name, getattr(self, stored), shape))
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no fit could have."""
 
     def _apply(
         self,
@@ -343,6 +338,11 @@ class FittedMixture(BaseEstimator):
             total: assign.Totals = rows.reduce(_bound(self, assign.totals, rows))
         check_weight(total.weight)
         return total
+
+
+def model_parameters(model: FittedMixture) -> dict[str, str]:
+    """Parameters that say which model is fitted, in words that do not change with a list that is changed."""
+    return {name: repr(getattr(model, name)) for name in MODEL_PARAMETERS}
 
 
 # Rows --------------------------------------------------------------------------------------------------------

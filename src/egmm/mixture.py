@@ -13,6 +13,7 @@ from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import (
+    HEAVIEST,
     IntArray,
     all_or_nothing,
     check_choice,
@@ -21,13 +22,14 @@ from egmm._checks import (
     check_prototypes,
     check_random,
     check_real,
+    check_spread,
 )
 from egmm._progress import Progress
-from egmm.belief.focal import FocalSets
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
-from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.covariance import is_diagonal, resolve_covariance
 from egmm.em.criteria import ebic_of, n_free_parameters
 from egmm.em.fit import (
     EXPECTED_PASSES,
@@ -36,18 +38,20 @@ from egmm.em.fit import (
     Specification,
     choose_engine,
     fit,
-    focal_parameters,
     seconds_in_numpy,
     summarise,
+    total_moments,
 )
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
+from egmm.em.start import make_ridge
+from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
-from egmm.fitted import FittedMixture, assign_rows, naming_entries, open_rows
+from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
-from egmm.rows.threads import one_blas_thread
+from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
@@ -114,7 +118,7 @@ class EGMM(ClusterMixin, FittedMixture):
         How a pass over the rows is computed; results agree. 'numba' is compiled at first use, in about six seconds, and
         far faster on large data; 'auto' compiles where NumPy would take longer than ten seconds.
     n_jobs : int or None, default=None
-        Threads; None means all cores this process may use. Results do not depend on it.
+        Threads; None and -1 mean all cores this process may use. Results do not depend on it.
     warm_start : bool, default=False
         Go on from the last fit, where it was of the same model, instead of a new start.
     checkpoint : path, default=None
@@ -219,6 +223,9 @@ class EGMM(ClusterMixin, FittedMixture):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
@@ -265,7 +272,8 @@ class EGMM(ClusterMixin, FittedMixture):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn from one more batch of a stream, by stepwise EM.
 
-        The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
+        It goes on from the model, whether that was fitted, loaded or made by earlier batches. Without a model, the
+        first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
         must show every cluster. Each later batch moves the running statistics by a step of
         (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
         `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
@@ -283,12 +291,19 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
-        if not hasattr(self, "_stream"):
+        if not hasattr(self, "means_"):
             self._stream = Stream.from_fit(self._fit(X, sample_weight, least_starts=STREAM_STARTS))
             return self
+        check_parameters(self)
+        _check_unchanged(self)
         with all_or_nothing(self), open_rows(self, X, sample_weight) as rows, one_blas_thread():
-            self._stream = stream = self._stream.after(rows, summary_of(self, rows).total)
-            set_parameters(self, stream.params, stream.problem)
+            before = getattr(self, "_stream", None) or _stream_of(self, rows)
+            batch = _batch_moments(self, rows)
+            with np.errstate(all="ignore"):  # of rows so far away that no model fits them
+                self._stream = stream = before.after(rows, batch)
+                if not stream.is_proper:
+                    raise ValueError(f"{_distance(self, batch)}, too far for one model of all rows; fit the two apart.")
+                set_parameters(self, stream.params, stream.problem)
             set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
             self.log_likelihood_history_ = np.append(self.log_likelihood_history_, self.log_likelihood_)
@@ -303,18 +318,18 @@ class EGMM(ClusterMixin, FittedMixture):
 def check_parameters(model: EGMM) -> None:
     """Refuse parameters that no fit could have, whatever the rows."""
     check_integer("n_clusters", model.n_clusters, 1)
+    check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
     check_integer("n_init", model.n_init, 1)
     check_real("tol", model.tol, 0.0)
     check_integer("max_iter", model.max_iter, 1)
-    check_real("certainty", model.certainty, 0.0)
+    check_real("certainty", model.certainty, 0.0, HEAVIEST)
     check_choice("engine", model.engine, ENGINES)
     for name in ("accelerate", "warm_start"):
         if not isinstance(value := getattr(model, name), bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
     if not (model.checkpoint is None or isinstance(model.checkpoint, str | PathLike)):
         raise TypeError(f"checkpoint must be a path or None, got {model.checkpoint!r}.")
-    if model.n_jobs is not None:
-        check_integer("n_jobs", model.n_jobs, 1)
+    resolve_jobs(model.n_jobs)
     if isinstance(model.reg_covar, str):
         check_choice("reg_covar (a number >= 0 or a name)", model.reg_covar, ["auto"])
     else:
@@ -326,7 +341,9 @@ def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
     diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
     random, with_sample = check_random(model.random_state), isinstance(model.init, str)
     with naming_entries(model, rows):
-        return summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
+        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
+    check_spread(summary.total.variances, getattr(model, "feature_names_in_", None))
+    return summary
 
 
 def fit_model(
@@ -426,10 +443,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        stacked = model.stored_covariances_[None] if covariance in SHARED else model.stored_covariances_
-        within = units.covariances_in(stacked, diagonal=is_diagonal(covariance))
-        means = (model.means_ - units.centre) / units.scale
-        return Parameters(model.weights_[None], means[None], within[None])
+        return assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)[0]
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
@@ -463,6 +477,55 @@ def _start_labels(model: EGMM, n_rows: int) -> IntArray:
     return labels.astype(np.int64)
 
 
+def _check_unchanged(model: EGMM) -> None:
+    """Refuse parameters set since the fit that a stream cannot follow."""
+    now = model_parameters(model)
+    for name, value in model._fitted_parameters.items():
+        if now[name] != value:
+            raise ValueError(
+                f"partial_fit goes on from a model with {name}={value}, but {name}={now[name]} was set since; "
+                "set it back, or call fit, or partial_fit of sklearn.base.clone(model), to begin anew."
+            )
+
+
+def _batch_moments(model: EGMM, rows: RowSource) -> Moments:
+    with naming_entries(model, rows):
+        total = total_moments(rows, diagonal=is_diagonal(model.covariance_))
+    check_spread(total.variances, getattr(model, "feature_names_in_", None))
+    return total
+
+
+def _stream_of(model: EGMM, rows: RowSource) -> Stream:
+    """Return a stream that has seen what the fitted model has."""
+    # EBIC tells the rows' weight, which files of models do not hold.
+    weight = float(np.exp(2.0 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_))
+    covariance, shares, diagonal = model.covariance_, model.focal_sets_.shares, is_diagonal(model.covariance_)
+    centre = model.weights_ @ model.focal_means_
+    offsets = model.focal_means_ - centre
+    squares = offsets**2 if diagonal else offsets[:, :, None] * offsets[:, None, :]
+    spread = np.einsum("j,j...->...", model.weights_, model.stored_focal_covariances_ + squares)
+    total = Moments(weight, centre, weight * spread)
+    engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
+    prior = make_prior(model.prior, total, model.n_clusters, covariance)
+    units = Units.of(total)
+    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    within = params.variances.mean(axis=1)
+    ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
+    empty = ArrayRows(np.empty((0, len(centre))))
+    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty)
+    return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
+
+
+def _distance(model: EGMM, batch: Moments) -> str:
+    """Say how far a batch is from the model."""
+    within = model.stored_focal_covariances_
+    variances = within if is_diagonal(model.covariance_) else np.einsum("...dd->...d", within)
+    spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
+    away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
+    column = int(away.argmax())
+    return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
+
+
 def set_labels(model: EGMM, rows: Any) -> None:
     """Set labels of rows in memory; those of an earlier fit are not these rows'."""
     model.__dict__.pop("labels_", None)
@@ -481,12 +544,13 @@ def adopt(model: EGMM, found: ModelFit) -> None:
     model.n_iter_ = len(result.history) - 1
     model.converged_ = result.is_converged
     model.degenerate_ = result.is_degenerate
+    model._fitted_parameters = model_parameters(model)
 
 
 def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     """Set an estimator's parameters from those of a batch of one."""
     layout, units = problem.layout, problem.units
-    focal_means, focal_covariances = focal_parameters(params, problem)
+    focal_means, focal_covariances = focal_parameters(params, layout.shares, units, is_shared=layout.is_shared)
     covariances = units.covariances_out(params.covariances[0], diagonal=layout.diagonal)
     model.weights_ = params.weights[0]
     model.means_ = params.means[0] * units.scale + units.centre

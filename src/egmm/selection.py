@@ -15,12 +15,29 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
+from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.candidate import MARKS, Candidate, MixtureMaker, Outcome, mixture_criteria
-from egmm.cluster import BPEC, ECM, FCM, BootGMM
+from egmm.cluster import (
+    BPEC,
+    CCM,
+    CECM,
+    ECM,
+    EVCLUS,
+    FCM,
+    MECM,
+    NNEVCLUS,
+    RECM,
+    TECM,
+    BootGMM,
+    CatECM,
+    ECMdd,
+    MultiViewECM,
+    MultiViewECMdd,
+)
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
@@ -39,7 +56,7 @@ from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 COVARIANCE_BY = ("agreement", "criterion")
 """What chooses among the covariance models of the number of clusters that the criterion has chosen."""
@@ -75,6 +92,10 @@ INDICES: dict[type, Index] = {
     ECM: Index("ans", False, attrgetter("ans_"), 2),
     BPEC: Index("delta_bel", True, attrgetter("decision_graph_.gap"), 2),
     BootGMM: Index("bic", False, attrgetter("bic_"), 1),
+    **{
+        kind: Index("ans", False, attrgetter("ans_"), 2)
+        for kind in (CCM, CECM, EVCLUS, MECM, NNEVCLUS, RECM, TECM, CatECM, ECMdd, MultiViewECM, MultiViewECMdd)
+    },
 }
 """The peers' own indices."""
 
@@ -147,7 +168,7 @@ class Selection:
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """One record per candidate; ``pandas.DataFrame(result.table())`` is a data frame."""
+        """One record per candidate; see also :meth:`to_dataframe`."""
         return [
             {
                 "n_clusters": candidate.n_clusters,
@@ -162,6 +183,16 @@ class Selection:
             }
             for candidate in self.candidates
         ]
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """All candidates as a data frame of pandas or polars, the best by the criterion first."""
+        records = sorted(self.table(), key=self._rank)
+        names = dict.fromkeys(name for record in records for name in record)
+        return make_frame({name: [record.get(name) for record in records] for name in names}, None, library)
+
+    def _rank(self, record: dict[str, Any]) -> tuple[bool, bool, float]:
+        value = record[self.criterion]
+        return bool(record["failure"]), bool(record["degenerate"]), -value if self.higher_is_better else value
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the criterion against the number of clusters, a line per covariance model."""
@@ -183,11 +214,18 @@ class Selection:
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
-        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}{how}")
+        lines.append(f"* chosen: {_clusters(self.n_clusters)}, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
         return "\n".join(lines + [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used])
+
+    def _repr_html_(self) -> str:
+        counts, models = self._axes()
+        cells = {model: [" ".join(self._cell(count, model)).strip() for count in counts] for model in models}
+        notes = repr(self).splitlines()[2 + len(counts) :]
+        better = "higher" if self.higher_is_better else "lower"
+        return grid_html(f"{self.criterion.upper()} ({better} is better)", "clusters", counts, cells, notes)
 
     def _axes(self) -> tuple[list[int], list[str]]:
         counts = sorted({candidate.n_clusters for candidate in self.candidates})
@@ -221,6 +259,10 @@ class Selection:
         return Candidate(n_clusters, covariance)
 
 
+def _clusters(count: int) -> str:
+    return f"{count} cluster{'' if count == 1 else 's'}"
+
+
 def select_model(
     X: Any,
     n_clusters: Iterable[int] = range(2, 9),
@@ -245,7 +287,7 @@ def select_model(
         Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
         are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
+        Numbers of clusters to try. The indices of all peers but `BootGMM` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
@@ -254,16 +296,17 @@ def select_model(
         What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
         one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
         on real data is nearer to the classes; with 'criterion' the best one.
-    estimator : FCM, ECM, BPEC or BootGMM, default=None
-        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
-        the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
+    estimator : estimator of egmm.cluster, default=None
+        A peer to choose the number of clusters for, by its own index: MPC of `FCM` (maximised), the gap of the
+        delta-Bel graph of `BPEC` (maximised), BIC of `BootGMM` (minimised), and ANS of all others (minimised).
+        `EKNNClus` finds the number by itself. None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
-        Threads or processes, whichever suits the fits; None means all cores this process may use. Results do not depend
-        on it.
+        Threads or processes, whichever suits the fits; None and -1 mean all cores this process may use. Results do not
+        depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -294,8 +337,7 @@ def select_model(
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    if n_jobs is not None:
-        check_integer("n_jobs", n_jobs, 1)
+    n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
@@ -313,14 +355,14 @@ def select_model(
     grid = [(model, count) for model in models for count in counts]
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
         if isinstance(base, EGMM):
-            candidates = _search(base, grid, X, sample_weight, n_jobs, progress, criterion)
+            candidates = _search(base, grid, X, sample_weight, n_cores, progress, criterion)
         else:
             fit = {} if sample_weight is None else {"sample_weight": sample_weight}
             jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
             candidates = []
-            for candidate in in_order(_fit_peer, jobs, n_jobs or available_cores()):
+            for candidate in in_order(_fit_peer, jobs, n_cores):
                 candidates.append(candidate)
-                progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
+                progress.update(len(candidates), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
@@ -334,7 +376,7 @@ def _search(
     grid: list[tuple[str, int]],
     X: Any,
     sample_weight: Any,
-    n_jobs: int | None,
+    n_cores: int,
     progress: Progress,
     criterion: str,
 ) -> list[Candidate]:
@@ -344,9 +386,9 @@ def _search(
         diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
         with naming_entries(base, rows):
             summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
+        check_spread(summary.total.variances)
         search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
-        n_workers = 1 if is_remote(X) else n_jobs or available_cores()
-        candidates = search.run(n_workers)
+        candidates = search.run(1 if is_remote(X) else n_cores)
     if len({name for name, _ in grid}) > 1:
         assert summary.sample is not None
         return _compared(candidates, summary.sample, criterion)
@@ -391,7 +433,7 @@ class _Search:
             for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
                 self.done |= found
                 last = next(reversed(found.values()))
-                self.progress.update(len(self.done), f"{last.n_clusters} clusters, {last.covariance}")
+                self.progress.update(len(self.done), f"{_clusters(last.n_clusters)}, {last.covariance}")
 
     def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
         """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""

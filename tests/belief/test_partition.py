@@ -2,6 +2,7 @@ import copy
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import numpy as np
@@ -178,7 +179,7 @@ def test_to_dataframe():
 
 def test_to_dataframe_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=re.escape("data frames need pandas: pip install 'pandas'.")):
+    with pytest.raises(ImportError, match=re.escape("Data frames need pandas: pip install 'pandas'.")):
         PAPER.to_dataframe()
 
 
@@ -238,7 +239,7 @@ def test_summary():
     )
     assert mixed.summary().splitlines() == [
         "Credal partition: 4 rows, 2 clusters, 4 focal sets",
-        "by heaviest set: precise 2 (50.0 %), imprecise 1 (25.0 %), outliers 1 (25.0 %)",
+        "by heaviest set: sure 2 (50.0 %), open 1 (25.0 %), outliers 1 (25.0 %)",
         "average nonspecificity: 0.450 (0 precise, 1 vacuous)",
         "  set         mean mass  rows",
         "  ∅               0.250     1",
@@ -247,7 +248,7 @@ def test_summary():
         "  {1,2}           0.200     1",
     ]
     assert average_nonspecificity(mixed.mass, mixed.focal_sets) == pytest.approx(0.45)
-    assert "precise 1 (33.3 %), imprecise 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
+    assert "sure 1 (33.3 %), open 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
 
 
 def test_summary_of_a_large_family_adds_the_lightest_up():
@@ -414,3 +415,22 @@ def test_notebook_table():
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: CredalPartition(MASKED, FocalSets.singletons(2)), "mass"),
+        (lambda: CredalPartition.from_masses(MASKED, [{0}, {1}], 2), "mass"),
+        (lambda: CredalPartition.from_probabilities(MASKED), "probabilities"),
+        (lambda: CredalPartition.from_labels(np.ma.masked_array([0, 1], mask=[False, True])), "labels"),
+        (lambda: CredalPartition([[1.0]] * 2, FocalSets.singletons(1)).discount(MASKED[0]), "rate"),
+        (lambda: FocalSets(np.ma.masked_array([1, 2], mask=[False, True]), 2), "masks"),
+    ],
+)
+def test_what_is_below_a_mask_is_no_value(use: Callable[[], object], name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked, which have no value; "):
+        use()

@@ -220,7 +220,7 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
         ({"n_clusters": [2, 3], "init": [[0.0, 0.0], [6.0, 0.0]]}, ValueError, "init must be 'kmeans' or 'random'"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
         ({"reg_covar": -1.0}, ValueError, r"reg_covar must be a finite number in \[0, inf\], got -1"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, or -1 for all cores, got 0"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, error, message):
@@ -275,3 +275,14 @@ def test_intervals_cover_the_true_probabilities():
         lower, upper = model.intervals_.T
         covered.append(np.mean((lower <= at) & (at <= upper)))
     assert 0.75 < np.mean(covered) <= 1.0
+
+
+def test_chunks_of_rows_make_no_difference(monkeypatch):
+    X = three_groups()
+    parameters = {"n_clusters": 3, "covariance": "EEE", "n_bootstrap": 10, "n_references": 20, "random_state": 0}
+    whole = BootGMM(**parameters).fit(X)
+    monkeypatch.setattr("egmm.cluster.bootgmm.CHUNK_ENTRIES", 3 * 10 * 7)  # seven rows at a time
+    parts = BootGMM(**parameters).fit(X)
+    assert parts.intervals_.shape == (20 * 19 // 2, 2)
+    np.testing.assert_allclose(parts.intervals_, whole.intervals_, atol=1e-6)
+    np.testing.assert_allclose(parts.predict_mass(X), whole.predict_mass(X), atol=1e-4)

@@ -7,32 +7,40 @@ from typing import Any
 
 import numpy as np
 
-import egmm
 from egmm.belief.uncertainty import average_nonspecificity
-from egmm.cli.data import read_data
-from egmm.cli.models import check_enough, prepare, scores
+from egmm.cli.algorithms import ALGORITHMS, FROM_DISSIMILARITIES, made, read_both
+from egmm.cli.data import find_files
+from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
 from egmm.cli.options import Source
 from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 
-ALGORITHMS: dict[str, Any] = {
-    estimator.__name__.lower(): estimator for estimator in (egmm.EGMM, egmm.ECM, egmm.FCM, egmm.BPEC, egmm.BootGMM)
-}
-"""Estimators that give a credal partition, by the name typed on the command line."""
+DEFAULT = ("egmm", "ecm", "fcm", "bpec", "bootgmm")
+"""Those of the paper."""
 
 HEADINGS = {
     "seconds": "seconds",
     "clusters": "clusters",
-    "imprecise rows": "imprecise\nrows",
+    "open rows": "open\nrows",
     "nonspecificity": "non-\nspecific",
     "purity": "purity",
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "precise accuracy": "precise\naccuracy",
+    "sure accuracy": "sure\naccuracy",
 }
 """Columns on the screen; two lines of heading keep the table within 80 columns."""
+
+
+def usable(*, is_relational: bool) -> tuple[str, ...]:
+    """Names of the algorithms that take rows, or dissimilarities."""
+    return FROM_DISSIMILARITIES if is_relational else tuple(ALGORITHMS)
+
+
+def default(*, is_relational: bool) -> tuple[str, ...]:
+    """Names of the algorithms compared where none are named."""
+    return FROM_DISSIMILARITIES if is_relational else DEFAULT
 
 
 def compare(
@@ -40,6 +48,7 @@ def compare(
     algorithms: Sequence[str],
     n_clusters: int,
     *,
+    dissimilarities: str | None,
     standardize: bool,
     seed: int,
     out: Path | None,
@@ -49,10 +58,11 @@ def compare(
 ) -> None:
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
-        check_table(out, force=force)
-    data = read_data(source)
+        files = [path for path in (source.path, dissimilarities) if path]
+        check_table(out, force=force, inputs=[found for path in files for found in find_files(path)])
+    data, D = read_both(source, dissimilarities)
     check_enough(len(data.X), n_clusters)
-    X, _, notes = prepare(data, standardize=standardize)
+    X, _, notes = prepare(data, standardize=standardize) if D is None else Prepared(D, None, [])
     is_talking = not (quiet or as_machine)
     tell(notes, wanted=is_talking)
     records = []
@@ -60,13 +70,19 @@ def compare(
     for name in algorithms:
         if is_talking:
             message(f"fitting {name} ...")
-        records.append(_measure(name, ALGORITHMS[name], X, wanted, data.labels))
+        records.append(_measure(name, X, wanted, data.labels, is_relational=D is not None))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
-        write_columns(out, {key: [record.get(key) for record in records] for key in keys})
+        write_columns(out, {key: [record.get(key) for record in records] for key in keys}, force=force)
     if as_machine:
         as_json(
-            {"command": "compare", "source": source.path, "n_clusters": n_clusters, "notes": notes, "results": records}
+            {
+                "command": "compare",
+                "source": source.path or dissimilarities,
+                "n_clusters": n_clusters,
+                "notes": notes,
+                "results": records,
+            }
         )
     elif not quiet:
         _show(records)
@@ -76,12 +92,11 @@ def compare(
         raise CommandError(f"no algorithm could be fitted: {records[0]['failure']}")
 
 
-def _measure(name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: Any) -> dict[str, Any]:
+def _measure(name: str, X: Any, wanted: dict[str, Any], truth: Any, *, is_relational: bool) -> dict[str, Any]:
     """Fit one algorithm with what it knows of the parameters wanted; a failure is a result too."""
     began = time.perf_counter()
-    known = estimator().get_params(deep=False)
     try:
-        model = estimator(**{key: value for key, value in wanted.items() if key in known}).fit(X)
+        model = made(name, wanted, is_relational=is_relational).fit(X)
         partition = model.partition(X)
     except (ValueError, np.linalg.LinAlgError, MemoryError) as error:
         return {"algorithm": name, "failure": str(error), "seconds": round(time.perf_counter() - began, 4)}
@@ -92,7 +107,7 @@ def _measure(name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: A
         "seconds": round(time.perf_counter() - began, 4),
         "clusters": int(partition.n_clusters),
         "sets": len(focal),
-        "imprecise rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
+        "open rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
         "nonspecificity": average_nonspecificity(partition.mass, focal),
         **({} if truth is None else scores(truth, partition)),
     }

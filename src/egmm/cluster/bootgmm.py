@@ -75,7 +75,7 @@ class BootGMM(CredalClusterer):
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, the replicates and the reference rows.
     n_jobs : int or None, default=None
-        Threads and processes; None means all cores this process may use. Results do not depend on it.
+        Threads and processes; None and -1 mean all cores this process may use. Results do not depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
 
@@ -88,7 +88,8 @@ class BootGMM(CredalClusterer):
     bic_ : float
         Its BIC; lower is better.
     bic_table_ : list of dict
-        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and, where it failed, 'failure'.
+        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and 'failure': where it could not be fitted,
+        the reason, and 'bic' is NaN.
     means_ : ndarray of shape (n_clusters, n_features)
         Its cluster means.
     replicates_ : Mixtures

@@ -20,7 +20,7 @@ from egmm.em.sample import draw_sample
 from egmm.em.statistics import Moments, moments
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 REFIT_TOL = 0.01
 """Of a replicate's log-likelihood: a seventh of a standard error from its maximum, whatever the number of rows."""
@@ -80,7 +80,7 @@ def choose_mixture(
     jobs = [(clone(base).set_params(n_clusters=len(means), covariance=m, init=means), X) for means, m in choices]
     candidates: list[Candidate] = []
     with Progress("BootGMM: mixtures", len(jobs), enabled=verbose) as progress:
-        for candidate in in_order(_fit, jobs, n_jobs or available_cores()):
+        for candidate in in_order(_fit, jobs, resolve_jobs(n_jobs)):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     fitted = [candidate.model for candidate in candidates if candidate.model is not None]

@@ -25,8 +25,8 @@ FEWEST_EM_STEPS = 4
 CRAWL = 3e-3
 """Gain per unit weight above which EM is still finding its basin, and is left alone."""
 
-QUIET_STEPS, QUIET = 3, 0.03
-"""A fit ends after so many steps that gain less than this share of the tolerance each."""
+QUIET_STEPS, QUIET = 2, 0.03
+"""A fit ends after so many extrapolated steps in a row that gain less than this share of the tolerance each."""
 
 LEAST_DAMPING = 1e-3
 """Of a step that does not gain; after it the fit has arrived."""
@@ -186,6 +186,7 @@ class Ascent:
         after, gains = _try(problem, before, target, left_out)
         # A bold step that does not gain is made again as EM's own, and what was learnt is forgotten.
         misled = (state.memory.n_kept > 0) & ~(gains >= 0)
+        is_bold = (state.memory.n_kept > 0) & ~misled
         _redo(problem, before, before.vector, (target, after, gains), misled)
         state.memory.adapt_reach(lengths, misled)
         state.memory.forget(misled)
@@ -199,8 +200,9 @@ class Ascent:
             change, move = after.vector - target - left, after.vector - before.vector
             state.memory.learn(learns, change, move, metric_of(after.vector, after.params, problem.layout))
         state.memory.forget(~is_near)
-        n_quiet = np.where(gains < QUIET * tol, state.n_quiet + 1, 0)
-        is_done = has_arrived | ((n_quiet >= QUIET_STEPS) & ((state.memory.n_kept > 0) | (gains <= 0)))
+        # A step of EM that gains little says little: only extrapolated ones count, or such as gain nothing at all.
+        n_quiet = np.where(gains < QUIET * tol, state.n_quiet + (is_bold | (gains <= 0)), 0)
+        is_done = has_arrived | (n_quiet >= QUIET_STEPS)
         state = State(after, target, state.memory, is_near, n_quiet, state.n_revivals)
         status = np.where(is_lost, FAILED, RUNNING)
         if (is_done & ~is_lost).any():

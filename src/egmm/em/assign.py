@@ -30,18 +30,26 @@ class Mixture(NamedTuple):
         cls, weights: FloatArray, means: FloatArray, covariances: FloatArray, shares: FloatArray, covariance: str
     ) -> "Mixture":
         """Read parameters in the units of the data: covariances are shared or not, variances alone if diagonal."""
-        diagonal, kind = is_diagonal(covariance), monomial_kind(covariance)
-        stacked = covariances[None] if kind == "linear" else covariances
-        variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
-        centre = means.mean(axis=0)
-        spread = (variances + (means - centre) ** 2).mean(axis=0)
-        units = Units.near(centre, spread)
-        within = units.covariances_in(stacked, diagonal=diagonal)
-        params = Parameters(weights[None], ((means - centre) / units.scale)[None], within[None])
+        params, units = in_units(weights, means, covariances, covariance)
+        kind = monomial_kind(covariance)
         evaluated = components(params, shares, kind)
         if not evaluated.is_definite[0]:
             raise NotPositiveDefiniteError("the covariances of the mixture are not positive definite")
         return cls(evaluated.components, shares, units, kind)
+
+
+def in_units(
+    weights: FloatArray, means: FloatArray, covariances: FloatArray, covariance: str, units: Units | None = None
+) -> tuple[Parameters, Units]:
+    """Parameters in the units of the data as a batch of one, and its units: those given, or such as suit them."""
+    diagonal = is_diagonal(covariance)
+    stacked = covariances[None] if monomial_kind(covariance) == "linear" else covariances
+    if units is None:
+        variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
+        centre = means.mean(axis=0)
+        units = Units.near(centre, (variances + (means - centre) ** 2).mean(axis=0))
+    within = units.covariances_in(stacked, diagonal=diagonal)
+    return Parameters(weights[None], ((means - units.centre) / units.scale)[None], within[None]), units
 
 
 def masses(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001

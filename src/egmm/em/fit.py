@@ -23,7 +23,7 @@ from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
 from egmm.em.labels import component_labels, kmeans_labels, random_labels
 from egmm.em.mstep import EMPTY, Layout, Settings
-from egmm.em.parameters import Parameters, focal_gaussians, precision_factors, take
+from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample, draw_sample
@@ -123,14 +123,20 @@ def summarise(
     rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
 ) -> DataSummary:
     """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
+    total = total_moments(rows, diagonal=diagonal)
+    seed = int(random.randint(2**31))
+    sample = draw_sample(rows, seed) if with_sample else None
+    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
+
+
+def total_moments(rows: RowSource, *, diagonal: bool) -> Moments:
+    """Moments of rows that can be fitted."""
     with np.errstate(all="ignore"):
         total = rows.reduce(partial(moments, diagonal=diagonal))
     check_weight(total.weight)
     if not np.isfinite(total.scatter).all():
         raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-    seed = int(random.randint(2**31))
-    sample = draw_sample(rows, seed) if with_sample else None
-    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
+    return total
 
 
 @dataclass(frozen=True)
@@ -175,10 +181,6 @@ class FitResult:
         """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
         return self._out(self.evaluation.params.covariances[0])
 
-    def focal(self) -> tuple[FloatArray, FloatArray]:
-        """Means (M, D) and covariances of the focal sets, shaped as the clusters'."""
-        return focal_parameters(self.evaluation.params, self.problem)
-
     def _out(self, covariances: FloatArray) -> FloatArray:
         layout = self.problem.layout
         found = self.problem.units.covariances_out(covariances, diagonal=layout.diagonal)
@@ -189,19 +191,6 @@ class Failure(NamedTuple):
     """Why there is no fit."""
 
     message: str
-
-
-def focal_parameters(params: Parameters, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Means (M, D) and covariances of the focal sets' Gaussians of one fit, in the units of the data."""
-    layout, units = problem.layout, problem.units
-    if layout.is_shared:
-        means, covariances = layout.shares @ params.means[0], params.covariances[0]
-    else:
-        factors, log_roots, _ = precision_factors(params.covariances, diagonal=layout.diagonal)
-        focal, _ = focal_gaussians(params, factors, log_roots, layout.shares)
-        means, covariances = focal.means[0], focal.covariances[0]
-    covariances = units.covariances_out(covariances, diagonal=layout.diagonal)
-    return means * units.scale + units.centre, covariances[0] if layout.is_shared else covariances
 
 
 def choose_engine(engine: str, seconds: float) -> str:

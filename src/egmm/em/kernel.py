@@ -193,11 +193,12 @@ def announced() -> Iterator[None]:
 
 @cache
 def _announce() -> None:
-    """Say it once."""
-    sys.stderr.write(
-        f"egmm: compiling the fast engine for this machine, about {SECONDS_TO_COMPILE:.0f} seconds; "
-        "later runs find it in the cache.\n"
-    )
+    """Say it once, where there is an error stream."""
+    if sys.stderr is not None:
+        sys.stderr.write(
+            f"egmm: compiling the fast engine for this machine, about {SECONDS_TO_COMPILE:.0f} seconds; "
+            "later runs find it in the cache.\n"
+        )
 
 
 def _density(model: Components, kind: str, units: Units) -> Density:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
-from egmm.em.statistics import products
+from egmm.em.statistics import Units, products
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -225,6 +225,23 @@ def focal_gaussians(
     covariances = roots @ np.swapaxes(roots, -1, -2)
     means = (covariances @ (shares @ natural)[..., None])[..., 0]
     return Focal(means, covariances, focal_log_roots), is_definite
+
+
+def focal_parameters(
+    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Means (M, D) and covariances of the focal sets' Gaussians of one fit, in the units of the data.
+
+    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else.
+    """
+    if is_shared:
+        means, covariances = shares @ params.means[0], params.covariances[0]
+    else:
+        factors, log_roots, _ = precision_factors(params.covariances, diagonal=params.is_diagonal)
+        focal, _ = focal_gaussians(params, factors, log_roots, shares)
+        means, covariances = focal.means[0], focal.covariances[0]
+    covariances = units.covariances_out(covariances, diagonal=params.is_diagonal)
+    return means * units.scale + units.centre, covariances[0] if is_shared else covariances
 
 
 def _kappa(

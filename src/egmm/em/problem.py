@@ -10,7 +10,7 @@ from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.mstep import ClusterMoments, Layout, Settings, cluster_moments, maximise
 from egmm.em.parameters import Components, Parameters, components, take
-from egmm.em.prior import log_certainty, log_prior, prior_terms
+from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
 
@@ -67,17 +67,25 @@ class Problem:
 
     @classmethod
     def of_one(
-        cls, rows: RowSource, total: Moments, shares: FloatArray, covariance: str, ridge: FloatArray, engine: str
+        cls,
+        rows: RowSource,
+        total: Moments,
+        shares: FloatArray,
+        covariance: str,
+        ridge: FloatArray,
+        engine: str,
+        prior: Prior | None = None,
+        certainty: float = 0.0,
     ) -> "Problem":
-        """The problem of a single fit without priors; `ridge` (D,) is in the units of the data."""
+        """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout(shares, monomial_kind(covariance), diagonal, units.scale, 0.0)
+        layout = Layout(shares, monomial_kind(covariance), diagonal, units.scale, certainty)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
             np.array([covariance]),
             units.squares(ridge)[None],
-            prior_terms(None, shares.shape[1], covariance, units),
+            prior_terms(prior, shares.shape[1], covariance, units),
             np.array([total.weight]),
             scatter[None],
         )

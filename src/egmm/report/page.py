@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from egmm._checks import check_finite_matrix, check_integer
 from egmm._files import replacing
+from egmm.belief.partition import CredalPartition
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
+from egmm.report.clusters import class_data, clusters_html
 from egmm.report.content import Shown, content
 from egmm.report.words import describe
 from egmm.selection import Selection
@@ -86,6 +88,8 @@ def render_report(
     scaling: tuple[Any, Any] | None = None,
     n_total: int | None = None,
     row_numbers: Any = None,
+    row_names: Any = None,
+    classes: Any = None,
 ) -> str:
     """Make one self-contained HTML page of a fitted model; it needs no network.
 
@@ -109,6 +113,10 @@ def render_report(
         Number of rows the model was fitted to, where X is a sample of them; the page says so.
     row_numbers : array-like of int of shape (n_samples,), default=None
         Where X is a sample, the numbers of its rows among all, counted from zero; the page counts from one.
+    row_names : array-like of shape (n_samples,), default=None
+        Names of the rows; None means the index of a data frame, unless that only counts the rows.
+    classes : array-like of shape (n_samples,), default=None
+        Known class of each row, shown beside the clusters; None or '' where a row has none.
 
     Returns
     -------
@@ -138,10 +146,16 @@ def render_report(
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
     data = content(shown, model, partition, outliers, numbers, selection)
     data["nTotal"] = n_total
+    drawn = data.pop("drawn")
+    named = _texts("row_names", _index(partition) if row_names is None else row_names, len(rows))
+    known = _texts("classes", classes, len(rows))
+    data["names"] = None if named is None else named[drawn].tolist()
+    data |= {"classes": None} if known is None else class_data(known, partition.labels(), drawn)
     sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
         words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
+        clusters=clusters_html(partition, shown.X, shown.names, known),
         citation=escape(CITATION),
         bibtex=escape(BIBTEX),
         reproduce=escape(_code(model) if reproduce is None else reproduce),
@@ -150,6 +164,23 @@ def render_report(
         # Inside a script element only "<" could end it or open a comment.
         data=json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c"),
     )
+
+
+def _index(partition: CredalPartition) -> Any:
+    """Names of the rows of a data frame; None where they are only counted."""
+    index = partition.index
+    is_count = index is not None and np.array_equal(np.asarray(index), np.arange(len(partition)))
+    return None if is_count else index
+
+
+def _texts(name: str, values: Any, n_rows: int) -> Any:
+    """Return one text per row, empty where there is none; None where there are no values."""
+    if values is None:
+        return None
+    texts = np.array(["" if value is None or value != value else str(value) for value in values], dtype=object)  # noqa: PLR0124
+    if len(texts) != n_rows:
+        raise ValueError(f"{name} must have one entry for each of {n_rows} rows, got {len(texts)}.")
+    return texts
 
 
 def _names(n_features: int, names: Sequence[str] | None) -> list[str]:

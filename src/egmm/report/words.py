@@ -63,12 +63,10 @@ def describe(
 def _sureness(partition: CredalPartition) -> list[str]:
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
-    ambiguous = int((focal.cardinalities[chosen] > 1).sum())
-    undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
+    n_open = int((focal.cardinalities[chosen] > 1).sum())
     average = average_nonspecificity(partition.mass, focal)
     sentences = [
-        _ambiguous(ambiguous, n_rows),
-        _undecided(undecided, n_rows),
+        _open(n_open, n_rows),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
@@ -91,20 +89,14 @@ def _sureness(partition: CredalPartition) -> list[str]:
     return sentences
 
 
-def _ambiguous(number: int, total: int) -> str:
+def _open(number: int, total: int) -> str:
     if number == 0:
-        return "No row is ambiguous: each has most mass on a single cluster."
+        return "Every row is sure: it has most mass on a single cluster."
     verb, whose = ("is", "its") if number == 1 else ("are", "their")
     return (
-        f"{_share(number, total)} {verb} ambiguous: {whose} heaviest set has several clusters, and the data cannot "
+        f"{_share(number, total)} {verb} open: {whose} heaviest set has several clusters, and the data cannot "
         "say which."
     )
-
-
-def _undecided(number: int, total: int) -> str:
-    if number == 0:
-        return "For every row one cluster is believed more than any other is plausible."
-    return f"For {_share(number, total)} no cluster is believed more than every other is plausible."
 
 
 def _choice(selection: Any) -> str:

@@ -3,10 +3,12 @@
 Nothing of size (n, M) is ever stored: a tile's scratch lives in the cache, and only sums leave it.
 """
 
+from pathlib import Path
+
 import numba
 import numpy as np
 
-from egmm.em.compiled.cache import cached
+from egmm._cache import cached_in
 from egmm.em.compiled.masses import masses_by_logs, masses_by_products, normalise_plain, pignistic, roots
 from egmm.em.compiled.moments import add_scatter
 from egmm.em.compiled.options import KERNEL, PART, PEAK, TOTAL
@@ -15,6 +17,8 @@ from egmm.em.compiled.tile import add_dots, add_scaled, load, store
 
 LANES = 128
 """Rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
+
+cached = cached_in(Path(__file__).parent)
 
 
 @cached(**KERNEL)
