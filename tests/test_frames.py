@@ -103,7 +103,7 @@ def test_masses_are_columns_with_the_names_of_the_sets(iris: pd.DataFrame, outpu
 
 def test_a_mixture_is_a_step_of_a_pipeline_and_a_column_transformer(iris: pd.DataFrame) -> None:
     y = load_uci("iris").y
-    chain = make_pipeline(StandardScaler(), EGMM(3, random_state=0), LogisticRegression())
+    chain = make_pipeline(StandardScaler(), EGMM(3, n_init=10, random_state=0), LogisticRegression())
     assert chain.fit(iris, y).score(iris, y) > 0.95
     petals = EGMM(3, random_state=0)
     parts = ColumnTransformer([("petals", petals, ["petal_length", "petal_width"])], remainder="passthrough")

@@ -7,7 +7,7 @@ import numpy as np
 from egmm.em.ascent import FAILED
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import is_diagonal
-from egmm.em.fit import _why_not
+from egmm.em.fit import why_not
 from egmm.em.parameters import NotPositiveDefiniteError
 from em.problems import Found, ascend, found_of, problem_of
 
@@ -26,7 +26,7 @@ def fit(X, labels, family, model, *, prior=None, max_iter=5000, gain=1e-9, ridge
     problem = problem_of(X, family, int(labels.max()) + 1, model, ridge, prior=prior)
     ascent, objectives, _ = ascend(problem, labels, accelerate=False, tol=gain, max_iter=max_iter)
     if ascent.status[0] == FAILED:
-        raise NotPositiveDefiniteError(_why_not(ascent, 0, model))
+        raise NotPositiveDefiniteError(why_not(ascent, 0, model, np.bincount(labels).astype(float)))
     evaluation = ascent.state.evaluation
     return Run(found_of(problem, evaluation.params), objectives, float(evaluation.log_likelihood[0]))
 

@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 import oracles
 from egmm import FocalSets
-from egmm.em.mstep import are_definite
+from egmm.em.mstep import are_definite, unsound_clusters
 from egmm.em.parameters import (
     Parameters,
     components,
@@ -19,7 +19,6 @@ from egmm.em.parameters import (
     safe_cholesky,
     take,
 )
-from egmm.em.soundness import unsound_clusters
 
 
 def wishart(rng, dim: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
 from egmm.em.labels import component_labels, kmeans_labels, random_labels
-from egmm.em.mstep import EMPTY, Layout, Settings
+from egmm.em.mstep import EMPTY, Layout, Settings, are_determined, overlap_matrices, unsound_clusters, warn_no_mass
 from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
@@ -276,6 +276,8 @@ class _Batch:
             first.certainty,
         )
         self.failures: dict[int, str] = {}
+        self.group_counts: dict[int, FloatArray] = {}
+        """Rows of the groups that each specification started from last."""
         self.is_interrupted = False
 
     def run(self) -> list[FitResult | Failure]:
@@ -381,6 +383,7 @@ class _Batch:
         statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
         owner = np.repeat(np.arange(n_models), len(sums))
         groups = Groups.of(statistics, given, diagonal=layout.diagonal)
+        self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))
         ridge = self._ridges(groups.variances)
         settings = self._settings(total, ridge, owner)
         return Starts(start_parameters(groups, settings, layout), ridge, owner)
@@ -441,7 +444,7 @@ class _Batch:
             of_start = np.flatnonzero((starts.owner == number) & (start_of == start))
             at = _best_of(ascent, of_start)
             if at is None:
-                self.failures[number] = _why_not(ascent, int(of_start[0]), self.specifications[number].covariance)
+                self.failures[number] = self._why_not(ascent, int(of_start[0]), number)
             elif keep_all or self.is_interrupted or not _is_degenerate(ascent, at):
                 found[number, start] = take(ascent.state.evaluation.params, np.array([at]))
         return found
@@ -537,6 +540,11 @@ class _Batch:
 
     def _result(self, ascent: Ascent, at: int) -> FitResult:
         is_converged = ascent.status[at] == CONVERGED and not self.is_interrupted
+        if not self.layout.is_exact:
+            counts = ascent.state.evaluation.statistics.set_counts[[at]]
+            overlap = overlap_matrices(counts, self.layout.shares)
+            if not are_determined(overlap)[0]:
+                warn_no_mass(overlap[0].diagonal(), overlap[0])
         return FitResult(
             self.specifications[int(self._owner_of(ascent, at))],
             ascent.problem.take(np.array([at])),
@@ -557,7 +565,10 @@ class _Batch:
         of_model = np.flatnonzero(owner == number)
         if not len(of_model):
             return self.failures[number]
-        return _why_not(ascent, int(of_model[-1]), self.specifications[number].covariance)
+        return self._why_not(ascent, int(of_model[-1]), number)
+
+    def _why_not(self, ascent: Ascent, at: int, number: int) -> str:
+        return why_not(ascent, at, self.specifications[number].covariance, self.group_counts.get(number))
 
 
 class _Part(NamedTuple):
@@ -613,8 +624,8 @@ def _best_of(ascent: Ascent, places: IntArray) -> int | None:
     return best
 
 
-def _why_not(ascent: Ascent, at: int, covariance: str) -> str:
-    """Say why a fit has no next step, or no first."""
+def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray | None = None) -> str:
+    """Say why a fit has no next step, or no first; `group_counts` (C,) are the rows it started from."""
     one = np.array([at])
     problem, evaluation = ascent.problem.take(one), take(ascent.state.evaluation, one)
     history = ascent.log_likelihoods(at)
@@ -634,12 +645,14 @@ def _why_not(ascent: Ascent, at: int, covariance: str) -> str:
             "raise reg_covar."
         )
     counts = evaluation.statistics.cluster_counts[0]
+    if not n_iter and group_counts is not None:
+        counts = group_counts
     if n_iter and not counts.min() > EMPTY * counts.sum():
         return (
             f"at iteration {n_iter} cluster {int(counts.argmin()) + 1} has no rows left for its {covariance} "
             "covariance; use fewer clusters, another start or prior='default'."
         )
-    found = soundness.unsound_clusters(params.covariances[0], layout.diagonal) or list(range(len(counts)))
+    found = unsound_clusters(params.covariances[0], layout.diagonal) or list(range(len(counts)))
     named = (
         [f"{k + 1} ({counts[k]:.4g} rows)" for k in found] if np.isfinite(counts).all() else [str(k + 1) for k in found]
     )

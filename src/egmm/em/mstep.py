@@ -32,6 +32,9 @@ EPSILON = float(np.finfo(float).eps)
 ROUND_OFF = 64 * EPSILON
 """Share of a variance, or of a cluster's weight, that is rounding."""
 
+OWN_SHAPES = ("EVI", "VVI", "EVV", "VVV")
+"""Models that give every cluster the shape of its own scatter."""
+
 FEW_INNER = 3
 """Iterations inside an M-step of EM: the next one goes on where this one stopped."""
 
@@ -227,9 +230,22 @@ def _own(
         scatters = scatters + (prior.scatter + pulled[:, :, None] * prior.mean[:, None, :])[:, None]
         half = (0.5 * counts[..., None] * means - firsts)[..., None] * means[..., None, :]
         scatters = scatters + half + np.swapaxes(half, -1, -2)
+    is_proper &= _have_scatters(scatters, moments.seconds, settings, layout)
     log_det_counts = moments.scatter_counts + prior.log_det_count[:, None]
     covariances, is_proper = _fit_models(log_det_counts, scatters, previous, settings, layout, max_inner, is_proper)
     return means, covariances, is_proper & are_definite(covariances, layout.diagonal)
+
+
+def _have_scatters(scatters: FloatArray, seconds: FloatArray, settings: Settings, layout: Layout) -> BoolArray:
+    """Which fits have scatters that are more than rounding of the moments about the centre, where each needs its own."""
+    first, second = products(scatters.shape[-1], layout.kind)
+    floors = ROUND_OFF * np.abs(seconds[..., first == second])
+    if layout.diagonal:
+        are_more = np.asarray((scatters > floors).all(axis=(1, 2)))
+    else:
+        is_usable = np.asarray(np.isfinite(scatters).reshape(len(scatters), -1).all(axis=1))
+        are_more = safe_cholesky(scatters - floors[..., None] * np.eye(scatters.shape[-1]), is_usable)[1]
+    return are_more | ~np.isin(settings.model, OWN_SHAPES)
 
 
 def _scatters(seconds: FloatArray, dim: int, layout: Layout) -> FloatArray:
@@ -294,6 +310,17 @@ def are_definite(covariances: FloatArray, diagonal: bool) -> BoolArray:
     return safe_cholesky(covariances - floors[..., None] * np.eye(covariances.shape[-1]), is_usable)[1]
 
 
+def unsound_clusters(covariances: FloatArray, diagonal: bool) -> list[int]:
+    """Clusters of one fit whose covariance, (K, D, D) or (K, D), is nothing but rounding along some direction."""
+    found = []
+    for k, one in enumerate(covariances):
+        matrix = np.diag(one) if diagonal else one
+        floors = ROUND_OFF * np.maximum(matrix.diagonal(), 1.0)
+        if not np.isfinite(matrix).all() or np.linalg.eigvalsh(matrix - np.diag(floors))[0] <= 0:
+            found.append(k)
+    return found
+
+
 # One covariance for all clusters -----------------------------------------------------------------------------
 
 
@@ -337,12 +364,7 @@ def overlap_matrices(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
 
 def cluster_means(overlap: FloatArray, firsts: FloatArray, previous: FloatArray) -> FloatArray:
     """Solve H mu = B [eq_EMV]; clusters that no row speaks of stay where they were."""
-    diagonal = np.einsum("bkk->bk", overlap)
-    is_regular = diagonal.min(axis=1) > EPSILON * diagonal.sum(axis=1)
-    lower, is_regular = safe_cholesky(overlap[:, None], is_regular)
-    # Of a singular matrix round-off may leave a small positive pivot.
-    pivots = np.einsum("bkk->bk", lower[:, 0]) ** 2
-    is_regular &= (pivots > ROUND_OFF * diagonal).all(axis=1)
+    diagonal, is_regular = np.einsum("bkk->bk", overlap), are_determined(overlap)
     safe = np.where(is_regular[:, None, None], overlap, np.eye(overlap.shape[1]))
     means = np.linalg.solve(safe, firsts)
     for at in np.flatnonzero(~is_regular & np.isfinite(diagonal).all(axis=1)):
@@ -350,6 +372,16 @@ def cluster_means(overlap: FloatArray, firsts: FloatArray, previous: FloatArray)
         change = np.linalg.pinv(overlap[at], hermitian=True) @ (firsts[at] - overlap[at] @ previous[at])
         means[at] = previous[at] + change
     return np.asarray(means)
+
+
+def are_determined(overlap: FloatArray) -> BoolArray:
+    """Which fits have rows that tell all means apart, (B,): whose H (B, C, C) is regular."""
+    diagonal = np.einsum("bkk->bk", overlap)
+    is_regular = np.asarray(diagonal.min(axis=1) > EPSILON * diagonal.sum(axis=1))
+    lower, is_regular = safe_cholesky(overlap[:, None], is_regular)
+    # Of a singular matrix round-off may leave a small positive pivot.
+    pivots = np.einsum("bkk->bk", lower[:, 0]) ** 2
+    return np.asarray(is_regular & (pivots > ROUND_OFF * diagonal).all(axis=1))
 
 
 def warn_no_mass(diagonal: FloatArray, overlap: FloatArray) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
 from egmm._checks import BoolArray, FloatArray
-from egmm.em.mstep import ROUND_OFF, Layout, Settings
+from egmm.em.mstep import Layout, Settings
 from egmm.em.parameters import Parameters, is_single, safe_cholesky
 from egmm.em.problem import Evaluation, Problem
 
@@ -78,17 +78,6 @@ def have_diverged(params: Parameters, set_counts: FloatArray, settings: Settings
     single = is_single(shares)
     own_rows, rows = set_counts[:, single] @ shares[single], set_counts @ shares
     return np.asarray((own_rows < 1) & (ratios * rows > FARTHEST**2 * settings.weight[:, None]))
-
-
-def unsound_clusters(covariances: FloatArray, diagonal: bool) -> list[int]:
-    """Clusters of one fit whose covariance, (K, D, D) or (K, D), is nothing but rounding along some direction."""
-    found = []
-    for k, one in enumerate(covariances):
-        matrix = np.diag(one) if diagonal else one
-        floors = ROUND_OFF * np.maximum(matrix.diagonal(), 1.0)
-        if not np.isfinite(matrix).all() or np.linalg.eigvalsh(matrix - np.diag(floors))[0] <= 0:
-            found.append(k)
-    return found
 
 
 def _are_above(covariances: FloatArray, others: FloatArray) -> BoolArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em.labels import nearest_labels
-from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances
+from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances, unsound_clusters
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import TINY, Statistics, Units, monomials, products
 
@@ -115,8 +115,26 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
     moments = groups.moments._replace(seconds=seconds)
     given = groups.means if groups.are_given else None
     means, covariances, is_proper = start_covariances(moments, given, settings, own)
-    covariances[~is_proper] = np.nan
+    for at in np.flatnonzero(~is_proper):
+        # Covariances that a model does not have show which groups are to blame.
+        found = _own_covariances(groups, own)[at]
+        if not layout.is_shared:
+            found[unsound_clusters(found, layout.diagonal) or slice(None)] = np.nan
+        covariances[at] = found.mean(axis=0) if layout.is_shared else found
     return Parameters(weights, np.array(means), covariances[:, :1] if layout.is_shared else covariances)
+
+
+def _own_covariances(groups: Groups, layout: Layout) -> FloatArray:
+    """Covariances of the groups, each on its own."""
+    dim, counts = groups.means.shape[2], groups.moments.counts[..., None]
+    first, second = products(dim, layout.kind)
+    with np.errstate(all="ignore"):
+        entries = groups.moments.seconds / counts - groups.means[..., first] * groups.means[..., second]
+    if layout.diagonal:
+        return entries
+    matrices = np.empty((*groups.means.shape, dim))
+    matrices[..., first, second] = matrices[..., second, first] = entries
+    return matrices
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:
