@@ -2,34 +2,23 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from egmm._checks import (
-    BoolArray,
     FloatArray,
-    IntArray,
-    check_choice,
     check_finite_matrix,
     check_integer,
     import_optional,
 )
 from egmm.belief import alignment, display, revision, storage
-from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, outliers, undominated
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import check_focal, check_mass, check_non_negative, embed, joint_family, transport
-from egmm.belief.uncertainty import is_bayesian, is_certain, is_vacuous, nonspecificity
+from egmm.belief.views import PartitionViews
 
 
-class Rough(NamedTuple):
-    """Lower and upper approximation of each cluster, boolean (n_samples, n_clusters)."""
-
-    lower: BoolArray
-    upper: BoolArray
-
-
-class CredalPartition:
+class CredalPartition(PartitionViews):
     r"""Mass functions :math:`m_1, \ldots, m_N` over sets of clusters: who belongs where, and how surely [eq_Em].
 
     It holds the simpler partitions as views: hard (:meth:`hard`), fuzzy (:meth:`fuzzy`), possibilistic
@@ -58,8 +47,6 @@ class CredalPartition:
     """
 
     __slots__ = ("_focal_sets", "_mass")
-    _mass: FloatArray
-    _focal_sets: FocalSets
 
     def __init__(self, mass: Any, focal_sets: FocalSets) -> None:
         self._focal_sets = check_focal(focal_sets)
@@ -185,155 +172,6 @@ class CredalPartition:
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays are writeable: building anew makes them read-only.
         return CredalPartition, (self._mass, self._focal_sets)
-
-    # Clusters ---------------------------------------------------------------------------------------------
-
-    def belief(self) -> FloatArray:
-        """Belief of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.belief` for sets.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).belief()
-        array([[0.5, 0.1]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "belief")
-
-    def plausibility(self) -> FloatArray:
-        """Plausibility of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.plausibility` for sets.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).plausibility()
-        array([[0.9, 0.5]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "plausibility")
-
-    def pignistic(self) -> FloatArray:
-        """Pignistic probability of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.pignistic`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).pignistic()
-        array([[0.7, 0.3]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "pignistic")
-
-    def labels(self, rule: str = "pignistic") -> IntArray:
-        """Choose one cluster per row, counted from zero; see :func:`egmm.belief.best_cluster`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0, 1, 0]], FocalSets.full(2)).labels(rule="plausibility")
-        array([0, 1])
-        """
-        return best_cluster(self._mass, self._focal_sets, rule)
-
-    def sets(self) -> IntArray:
-        """Index into `focal_sets` of the heaviest set of each row; see :func:`egmm.belief.heaviest_set`.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).sets()
-        array([2])
-        """
-        return heaviest_set(self._mass, self._focal_sets)
-
-    def lower(self, by: str = "mass") -> BoolArray:
-        """Rows surely in each cluster: the chosen set of the row is that cluster alone.
-
-        Parameters
-        ----------
-        by : {'mass', 'dominance'}, default='mass'
-            The chosen set: the heaviest one, or the clusters not dominated by their intervals [Bel, Pl].
-
-        Returns
-        -------
-        lower : ndarray of bool of shape (n_samples, n_clusters)
-
-        Examples
-        --------
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).lower()
-        array([[ True, False],
-               [False, False]])
-        """
-        return self.rough(by).lower
-
-    def upper(self, by: str = "mass") -> BoolArray:
-        """Rows possibly in each cluster: the chosen set of the row holds that cluster.
-
-        Parameters
-        ----------
-        by : {'mass', 'dominance'}, default='mass'
-            The chosen set: the heaviest one, or the clusters not dominated by their intervals [Bel, Pl].
-
-        Returns
-        -------
-        upper : ndarray of bool of shape (n_samples, n_clusters)
-
-        Examples
-        --------
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).upper()
-        array([[ True, False],
-               [ True,  True]])
-        """
-        return self.rough(by).upper
-
-    def outliers(self) -> BoolArray:
-        """Rows whose heaviest set is the empty set; see :func:`egmm.belief.outliers`.
-
-        >>> CredalPartition.from_labels([0, -1]).outliers()
-        array([False,  True])
-        """
-        return outliers(self._mass, self._focal_sets)
-
-    # Simpler partitions -----------------------------------------------------------------------------------
-
-    def hard(self) -> IntArray:
-        """View as a hard partition: the cluster of largest pignistic probability.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).hard()
-        array([1])
-        """
-        return self.labels()
-
-    def fuzzy(self) -> FloatArray:
-        """View as a fuzzy partition: memberships that sum to one, the pignistic probabilities.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).fuzzy()
-        array([[0.45, 0.55]])
-        """
-        return self.pignistic()
-
-    def possibilistic(self) -> FloatArray:
-        """View as a possibilistic partition: memberships that need not sum to one, the plausibilities.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).possibilistic()
-        array([[0.7, 0.8]])
-        """
-        return self.plausibility()
-
-    def rough(self, by: str = "mass") -> Rough:
-        """View as a rough partition: both approximations, see :meth:`lower` and :meth:`upper`.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).rough()
-        Rough(lower=array([[False, False]]), upper=array([[ True,  True]]))
-        """
-        check_choice("by", by, ("mass", "dominance"))
-        if by == "dominance":
-            chosen = undominated(self._mass, self._focal_sets)
-        else:
-            chosen = self._focal_sets.membership[self.sets()]
-        return Rough(chosen & (chosen.sum(axis=1, keepdims=True) == 1), chosen)
-
-    # Uncertainty ------------------------------------------------------------------------------------------
-
-    def nonspecificity(self) -> FloatArray:
-        """Imprecision of each row in bits; see :func:`egmm.belief.nonspecificity`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).nonspecificity()
-        array([0.4])
-        """
-        return nonspecificity(self._mass, self._focal_sets)
-
-    def kinds(self) -> list[str]:
-        """Say of each mass function whether it is certain, Bayesian, vacuous or general.
-
-        >>> CredalPartition([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1], [0.5, 0, 0.5]], FocalSets.full(2)).kinds()
-        ['certain', 'Bayesian', 'vacuous', 'general']
-        """
-        tests = {"certain": is_certain, "Bayesian": is_bayesian, "vacuous": is_vacuous}
-        holds = [test(self._mass, self._focal_sets) for test in tests.values()]
-        return [str(kind) for kind in np.select(holds, list(tests), default="general")]
 
     # New partitions ---------------------------------------------------------------------------------------
 
