@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from egmm.auto import AutoEGMM
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.mixture import EGMM
@@ -15,6 +16,7 @@ __all__ = [
     "ECM",
     "EGMM",
     "FCM",
+    "AutoEGMM",
     "BootGMM",
     "CredalPartition",
     "FocalSets",
@@ -25,6 +27,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AutoEGMM": "egmm.auto",
     "BPEC": "egmm.cluster",
     "BootGMM": "egmm.cluster",
     "CredalPartition": "egmm.belief",

@@ -3,6 +3,7 @@
 from egmm.belief.alignment import match_clusters, relabel
 from egmm.belief.cautious import canonical_weights
 from egmm.belief.combination import combine
+from egmm.belief.consensus import consensus
 from egmm.belief.decisions import (
     best_cluster,
     choose_sets,
@@ -58,6 +59,7 @@ __all__ = [
     "commonality",
     "condition",
     "conflict",
+    "consensus",
     "contour",
     "deng_entropy",
     "discount",
