@@ -91,7 +91,7 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_clusters : iterable of int or int, default=(1, 2, ..., 9)
+    n_clusters : iterable of int or int, default=(1, 2, 3, 4, 5, 6, 7, 8, 9)
         Numbers of clusters to try.
     covariance : str or iterable of str, default='all'
         Covariance models to try; 'all' means the fourteen.
@@ -384,6 +384,13 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
 
     def summary(self) -> str:
         """Say in a few lines what was found, by whom, and what to know before it is trusted."""
+        lines = self.summary_lines()
+        if hasattr(self, "open_share_"):
+            lines.insert(2, f"Open rows: {100 * self.open_share_:.1f} % (by expected utility, reward {REWARD:g}).")
+        return "\n".join(lines)
+
+    def summary_lines(self) -> list[str]:
+        """Lines of the summary that do not depend on how sets are chosen."""
         check_is_fitted(self)
         found = "no cluster structure" if self.n_clusters_ == 1 else f"{self.n_clusters_} clusters"
         lines = [f"AutoEGMM found {found} ({len(self.focal_sets_)} focal sets)."]
@@ -393,9 +400,7 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
             lines.append(f"Consensus of {len(self.model_weights_)} models of as many clusters; most weight: {named}.")
         else:
             lines.append(f"Selected model: {self.best_.covariance}.")
-        if hasattr(self, "open_share_"):
-            lines.append(f"Open rows: {100 * self.open_share_:.1f} % (by expected utility, reward {REWARD:g}).")
-        return "\n".join([*lines, *self.notes_])
+        return [*lines, *self.notes_]
 
     # Keeping it -------------------------------------------------------------------------------------------
 

@@ -238,7 +238,7 @@ def test_summary():
     )
     assert mixed.summary().splitlines() == [
         "Credal partition: 4 rows, 2 clusters, 4 focal sets",
-        "by heaviest set: precise 2 (50.0 %), imprecise 1 (25.0 %), outliers 1 (25.0 %)",
+        "by heaviest set: sure 2 (50.0 %), open 1 (25.0 %), outliers 1 (25.0 %)",
         "average nonspecificity: 0.450 (0 precise, 1 vacuous)",
         "  set         mean mass  rows",
         "  ∅               0.250     1",
@@ -247,7 +247,7 @@ def test_summary():
         "  {1,2}           0.200     1",
     ]
     assert average_nonspecificity(mixed.mass, mixed.focal_sets) == pytest.approx(0.45)
-    assert "precise 1 (33.3 %), imprecise 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
+    assert "sure 1 (33.3 %), open 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
 
 
 def test_summary_of_a_large_family_adds_the_lightest_up():

@@ -183,8 +183,8 @@ def test_python_to_reproduce_is_what_was_asked_for() -> None:
 def test_words_say_what_is_sure_and_what_is_not() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0.1, 0.9], [0.2, 0.8, 0], [1, 0, 0]], FocalSets.full(2))
     words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
-    assert "1 row (25.0 %) is ambiguous: its heaviest set has several clusters" in words
-    assert "No row is ambiguous" in " ".join(describe(MODEL, partition[[0, 2]]))
+    assert "1 row (25.0 %) is open: the set chosen for it has several clusters" in words
+    assert "No row is open" in " ".join(describe(MODEL, partition[[0, 2]]))
     assert "1 row (25.0 %) lies far from every component" in words
     assert "clusters {1,2}, with 22.5 % of all mass" in words
 

@@ -53,7 +53,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
     if len(mass) == 0:
         return []
     sizes = focal.cardinalities[heaviest_set(mass, focal)]
-    kinds = {"precise": sizes == 1, "imprecise": sizes > 1}
+    kinds = {"sure": sizes == 1, "open": sizes > 1}
     if focal.has_empty:
         # Without the empty set a partition knows of no outliers, which is not the same as having none.
         kinds["outliers"] = sizes == 0

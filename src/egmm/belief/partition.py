@@ -287,11 +287,11 @@ class CredalPartition(PartitionViews):
         storage.write_masses(path, self._mass, self._focal_sets)
 
     def summary(self) -> str:
-        """Say in a few lines how many rows are precise, imprecise or (on ∅) outliers, and where the mass is.
+        """Say in a few lines how many rows are sure, open or (on ∅) outliers, and where the mass is.
 
         >>> print(CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).summary())
         Credal partition: 2 rows, 2 clusters, 3 focal sets
-        by heaviest set: precise 1 (50.0 %), imprecise 1 (50.0 %)
+        by heaviest set: sure 1 (50.0 %), open 1 (50.0 %)
         average nonspecificity: 0.450 (0 precise, 1 vacuous)
           set         mean mass  rows
           {1}             0.350     1

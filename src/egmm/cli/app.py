@@ -1,7 +1,7 @@
 """The commands and their options; the work is done in the modules beside this one, loaded when needed."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,8 +59,9 @@ def demo(
 @guarded
 def fit(
     rows: o.Rows,
+    model: o.Fit = None,
     clusters: o.Clusters = "auto",
-    covariance: o.Covariance = "EEE",
+    covariance: o.FitCovariance = None,
     focal_sets: o.Families = "pairs",
     columns: o.Columns = None,
     label: o.Label = None,
@@ -72,6 +73,8 @@ def fit(
     certainty: o.Certainty = None,
     reg_covar: o.RegCovar = "auto",
     max_iter: o.MaxIter = o.MAX_ITER,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     out: o.Out = None,
     table: Annotated[
         str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
@@ -83,22 +86,22 @@ def fit(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Fit an evidential Gaussian mixture and write model, masses, labels, figures and a report.
+    """Cluster rows and write model, masses, labels, figures and a report.
 
-    Without --out the files go to a new directory egmm-NAME.
+    Without further options AutoEGMM chooses; --model paper fits the paper's EGMM. Without --out the files go to a new
+    directory egmm-NAME.
     """
-    request = o.request(
-        clusters,
-        covariance,
-        focal_sets,
-        criterion,
-        seed,
-        starts,
-        verbose=not (quiet or json),
-        certainty=certainty,
-        reg_covar=reg_covar,
-        max_iter=max_iter,
-    )
+    only_paper = (focal_sets, criterion, starts, certainty) != ("pairs", "ebic", 1, None)
+    either = (clusters, covariance) != ("auto", None)
+    is_auto = o.is_automatic(model, only_paper=only_paper, either=either)
+    rest: dict[str, Any] = {"verbose": not (quiet or json), "reg_covar": reg_covar, "max_iter": max_iter}
+    if is_auto:
+        request = o.auto_request(clusters, covariance, seed, **rest)
+    else:
+        request = o.request(
+            clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest
+        )
+    request = request._replace(decision=o.decision(rule, reward, is_auto=is_auto))
     source = o.Source(rows, o.names(columns), label, header)
     o.one_of("--table", table, TABLES)
     from egmm.cli import fitting
@@ -126,6 +129,8 @@ def predict(
         Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
     ] = None,
     masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     header: o.Header = None,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -141,6 +146,8 @@ def predict(
         o.Source(rows, header=header),
         out=out,
         masses=masses,
+        rule=rule,
+        reward=reward,
         stream=stream,
         force=force,
         as_machine=json,
@@ -206,13 +213,16 @@ def compare(
     rows: o.Rows,
     clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
     algorithms: Annotated[
-        str | None, typer.Option("--algorithms", help="Some of egmm, ecm, fcm, bpec, bootgmm, as a,b. Default: all.")
+        str | None,
+        typer.Option("--algorithms", help="autoegmm, egmm, ecm, fcm, bpec, bootgmm: some, as a,b. Default: all."),
     ] = None,
     columns: o.Columns = None,
     label: o.Label = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     seed: o.Seed = 0,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -229,6 +239,7 @@ def compare(
         if algorithms is None
         else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
         clusters,
+        decision=None if rule is None else o.decision(rule, reward, is_auto=False),
         standardize=standardize,
         seed=seed,
         out=out,

@@ -2,21 +2,25 @@
 
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from egmm import __version__
+from egmm.auto import AutoEGMM
 from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import Fitted, fit_data, load_model, save_model
-from egmm.cli.options import MAX_ITER, Request, Source
+from egmm.cli.options import MAX_ITER, Decision, Request, Source
+from egmm.cli.options import decision as read_decision
 from egmm.cli.output import (
     check_free,
     check_table,
+    chosen_labels,
     files_below,
     label_columns,
     mass_columns,
@@ -59,7 +63,7 @@ def fit(
         if rows is None:
             write_rows(work, fitted, table)
         else:
-            write_stream(work, fitted.model, rows)
+            write_stream(work, fitted.model, rows, request.decision)
         write_outputs(work, fitted, source, plots=plots)
         files = files_below(work)
     result = {"command": "fit", "source": source.path, "output": str(target), "files": files, **facts(fitted)}
@@ -74,7 +78,7 @@ def fit(
 
 def write_rows(work: Path, fitted: Fitted, table: str) -> None:
     """Write what the model says of each row."""
-    write_columns(work / f"labels.{table}", label_columns(fitted.partition, fitted.outliers))
+    write_columns(work / f"labels.{table}", label_columns(fitted.partition, fitted.outliers, fitted.request.decision))
     if table == "parquet":
         fitted.partition.save(work / "masses.parquet")
     else:
@@ -91,8 +95,10 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         figures.write_figures(work / "figures", fitted)
     write_report(
         work / "report.html",
-        fitted.model,
+        fitted.mixture,
         fitted.X,
+        partition=fitted.partition,
+        sentences=sentences_of(fitted),
         feature_names=fitted.data.names,
         title=f"EGMM of {Path(source.path).name}",
         selection=fitted.selection,
@@ -113,6 +119,8 @@ def _compared(fitted: Fitted) -> list[str]:
 def _reproduce(source: Source, fitted: Fitted) -> str:
     """Write the command that makes this model again."""
     request = fitted.request
+    if request.is_auto:
+        return _reproduce_auto(source, fitted)
     models = "auto" if request.covariance == "all" else ",".join(request.covariance)
     parts = ["egmm", "fit", source.path, "--clusters", ",".join(str(count) for count in request.counts)]
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
@@ -127,19 +135,33 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
+def _reproduce_auto(source: Source, fitted: Fitted) -> str:
+    request = fitted.request
+    parts = ["egmm", "fit", source.path, "--model", "auto", "--clusters", ",".join(map(str, request.counts))]
+    parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
+    parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
+    parts += ["--standardize"] * (fitted.scaling is not None)
+    return f"{shlex.join(parts)}\n\n# egmm {__version__}"
+
+
 def facts(fitted: Fitted) -> dict[str, Any]:
     """Numbers of a fit, for machines."""
-    model, partition = fitted.model, fitted.partition
+    model, partition = fitted.mixture, fitted.partition
     focal = partition.focal_sets
     rows = np.bincount(partition.sets(), minlength=len(focal))
+    is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
     found = {
         "n_rows": fitted.n_rows,
         "n_shown": len(partition),
         "n_features": int(model.n_features_in_),
         "columns": fitted.data.names,
         "standardized": fitted.scaling is not None,
+        "model": "auto" if is_auto else "egmm",
         "n_clusters": int(partition.n_clusters),
         "covariance": model.covariance,
+        "open_rows": int(partition.is_open(*decision).sum()),
+        "rule": decision.rule,
+        "reward": decision.reward,
         "ebic": float(model.ebic_),
         "log_likelihood": float(model.log_likelihood_),
         "n_parameters": int(model.n_parameters_),
@@ -155,6 +177,9 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "notes": list(fitted.notes),
         "seconds": round(fitted.seconds, 4),
     }
+    if is_auto:
+        found["model_weights"] = fitted.model.model_weights_
+        found["notes"] = [*fitted.model.notes_, *fitted.notes]
     if fitted.selection is not None:
         found["candidates"] = fitted.selection.table()
     if fitted.data.labels is not None:
@@ -164,7 +189,17 @@ def facts(fitted: Fitted) -> dict[str, Any]:
 
 def sentences_of(fitted: Fitted) -> list[str]:
     """What was found, and of which rows."""
-    found = describe(fitted.model, fitted.partition, outliers=fitted.outliers, selection=fitted.selection)
+    is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
+    found = describe(
+        fitted.mixture,
+        fitted.partition,
+        outliers=fitted.outliers,
+        selection=None if is_auto else fitted.selection,
+        rule=decision.rule,
+        reward=decision.reward,
+    )
+    if is_auto:
+        found = [f"Auto{found[0]}", *fitted.model.summary_lines()[1:], *found[1:]]
     if not fitted.is_sample:
         return found
     note = f"Fitted to {spaced(fitted.n_rows)} rows; what follows is of a sample of {spaced(len(fitted.partition))}."
@@ -176,20 +211,22 @@ def show(fitted: Fitted) -> None:
     for sentence in sentences_of(fitted):
         say(sentence)
     say()
-    show_sets(fitted.partition)
+    show_sets(fitted.partition, fitted.request.decision)
     if fitted.metrics:
         lines = [[name, f"{value:.3f}"] for name, value in fitted.metrics.items()]
         say()
         show_table(["against the known classes", ""], lines)
 
 
-def show_sets(partition: CredalPartition) -> None:
-    """Print the sets with the most mass."""
+def show_sets(partition: CredalPartition, decision: Decision) -> None:
+    """Print the sets with the most mass, and for how many rows each is chosen."""
     focal, mean = partition.focal_sets, partition.mass.mean(axis=0)
-    rows = np.bincount(partition.sets(), minlength=len(focal))
+    rows = Counter(chosen_labels(partition, decision).tolist())
     shown = np.sort(np.argsort(-mean, kind="stable")[:MOST_SETS])
     shown = shown[np.argsort(focal.cardinalities[shown], kind="stable")]
-    lines = [[focal.labels[j], spaced(int(rows[j])), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
+    lines = [[focal.labels[j], spaced(rows.pop(focal.labels[j], 0)), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
+    # A set of largest utility need not be focal.
+    lines += [[name, spaced(count), "", ""] for name, count in sorted(rows.items()) if name not in focal.labels]
     more = len(focal) - len(shown)
     show_table(["set", "rows", "mean mass", ""], lines)
     if more:
@@ -202,6 +239,8 @@ def predict(
     *,
     out: Path | None,
     masses: bool,
+    rule: str | None,
+    reward: float,
     stream: bool | None,
     force: bool,
     as_machine: bool,
@@ -216,10 +255,13 @@ def predict(
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
     model, names, scaling = load_model(model_path)
+    decision = read_decision(rule, reward, is_auto=isinstance(model, AutoEGMM))
     source = source._replace(columns=names)
     if streamed_to is not None:
         rows, _ = open_rows(source)
-        write_predictions(streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses)
+        write_predictions(
+            streamed_to, model, rows if scaling is None else rows.scaled(*scaling), decision, masses=masses
+        )
         n_rows = int(rows.shape[0])
         if as_machine:
             as_json(_predicted(model_path, source.path, out, n_rows))
@@ -231,7 +273,7 @@ def predict(
         raise CommandError(f"{source.path} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
     X = data.X if scaling is None else scaling.apply(data.X)
     partition = model.partition(X)
-    columns = label_columns(partition, model.outliers(X))
+    columns = label_columns(partition, model.outliers(X), decision)
     if masses:
         columns |= mass_columns(partition)
     if out is None:
@@ -241,7 +283,7 @@ def predict(
     if as_machine:
         as_json(_predicted(model_path, source.path, out, len(X)))
     elif not quiet:
-        show_sets(partition)
+        show_sets(partition, decision)
         say(f"\nWritten to {out}: {spaced(len(X))} rows.")
 
 

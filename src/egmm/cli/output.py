@@ -14,6 +14,7 @@ import numpy as np
 from egmm._checks import BoolArray, import_optional
 from egmm._files import replacing
 from egmm.belief.partition import CredalPartition
+from egmm.cli.options import Decision
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")
@@ -110,16 +111,26 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
                 place.parent.rmdir()
 
 
-def label_columns(partition: CredalPartition, outliers: BoolArray) -> dict[str, Any]:
+def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Decision) -> dict[str, Any]:
     """One value per row: cluster, set and how sure they are; clusters counted from one."""
     return {
         "row": np.arange(1, len(partition) + 1),
         "cluster": partition.labels() + 1,
-        "set": np.array(partition.focal_sets.labels)[partition.sets()],
+        "set": chosen_labels(partition, decision),
+        "open": partition.is_open(*decision),
         "probability": partition.pignistic().max(axis=1),
         "nonspecificity": partition.nonspecificity(),
         "outlier": outliers,
     }
+
+
+def chosen_labels(partition: CredalPartition, decision: Decision) -> Any:
+    """Name of the set chosen for each row, such as {1,2}."""
+    if decision.rule == "heaviest":
+        return np.array(partition.focal_sets.labels)[partition.sets()]
+    members, at = np.unique(partition.sets(*decision), axis=0, return_inverse=True)
+    names = ["{" + ",".join(str(k + 1) for k in np.flatnonzero(row)) + "}" for row in members]
+    return np.array(names, dtype=str)[at.ravel()]
 
 
 def mass_columns(partition: CredalPartition) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def content(
     selection: Any = None,
 ) -> dict[str, Any]:
     """Collect the page's data: everything in it is text, a number or a list of them."""
-    # Not called ambiguity: a row is ambiguous where its heaviest set has several clusters.
+    # Not the same as being open: that depends on the rule that chooses a row's set.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
@@ -121,13 +121,15 @@ def _sets(model: Any, partition: CredalPartition) -> list[dict[str, Any]]:
     focal = partition.focal_sets
     rows = np.bincount(partition.sets(), minlength=len(focal))
     mean = partition.mass.mean(axis=0)
+    # A consensus has other sets than the mixture, and no mixing weights of its own.
+    weights = model.weights_ if focal == model.focal_sets_ else mean
     return [
         {
             "label": focal.labels[j],
             "members": [int(k) for k in sorted(members)],
             "rows": int(rows[j]),
             "mass": float(mean[j]),
-            "weight": float(model.weights_[j]),
+            "weight": float(weights[j]),
         }
         for j, members in enumerate(focal)
     ]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from egmm._checks import check_finite_matrix, check_integer
+from egmm._checks import check_finite_matrix, check_integer, check_same_length
 from egmm._files import replacing
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
 from egmm.report.content import Shown, content
@@ -86,6 +87,8 @@ def render_report(
     scaling: tuple[Any, Any] | None = None,
     n_total: int | None = None,
     row_numbers: Any = None,
+    partition: CredalPartition | None = None,
+    sentences: Sequence[str] | None = None,
 ) -> str:
     """Make one self-contained HTML page of a fitted model; it needs no network.
 
@@ -109,6 +112,11 @@ def render_report(
         Number of rows the model was fitted to, where X is a sample of them; the page says so.
     row_numbers : array-like of int of shape (n_samples,), default=None
         Where X is a sample, the numbers of its rows among all, counted from zero; the page counts from one.
+    partition : CredalPartition, default=None
+        What is shown of the rows; None means the model's own masses. A consensus of several models may be given, whose
+        clusters are the model's.
+    sentences : sequence of str, default=None
+        What the page says first; None means what :func:`describe` says.
 
     Returns
     -------
@@ -131,14 +139,17 @@ def render_report(
         raise TypeError(f"selection must be what select_model returns, or None; got {type(selection).__name__}.")
     n_total = len(rows) if n_total is None else check_integer("n_total", n_total, len(rows))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
-    partition, outliers = model.partition(X), model.outliers(X)
+    partition = model.partition(X) if partition is None else check_partition("partition", partition)
+    check_same_length("X", rows, "partition", partition)
+    outliers = model.outliers(X)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != (len(rows),):
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
     data = content(shown, model, partition, outliers, numbers, selection)
     data["nTotal"] = n_total
-    sentences = describe(model, partition, outliers=outliers, selection=selection)
+    if sentences is None:
+        sentences = describe(model, partition, outliers=outliers, selection=selection)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
         words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),

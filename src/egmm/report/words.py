@@ -10,7 +10,13 @@ from egmm.belief.uncertainty import average_nonspecificity
 
 
 def describe(
-    model: Any, partition: CredalPartition, *, outliers: BoolArray | None = None, selection: Any = None
+    model: Any,
+    partition: CredalPartition,
+    *,
+    outliers: BoolArray | None = None,
+    selection: Any = None,
+    rule: str = "heaviest",
+    reward: float = 0.8,
 ) -> list[str]:
     """Say in a few sentences what a model found and how sure it is.
 
@@ -24,6 +30,10 @@ def describe(
         Rows far from every component, as ``model.outliers(X)`` tells.
     selection : Selection, default=None
         The candidates the model was chosen from.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        What makes a row open, see :meth:`egmm.CredalPartition.is_open`.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
 
     Returns
     -------
@@ -45,7 +55,7 @@ def describe(
             f"of {_count(model.n_features_in_, 'feature')}."
         )
     ]
-    sentences += _sureness(partition)
+    sentences += _sureness(partition, rule, reward)
     if outliers is not None:
         found = int(outliers.sum())
         sentences.append(
@@ -60,14 +70,14 @@ def describe(
     return sentences
 
 
-def _sureness(partition: CredalPartition) -> list[str]:
+def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]:
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
-    ambiguous = int((focal.cardinalities[chosen] > 1).sum())
+    n_open = int(partition.is_open(rule, reward).sum())
     undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
     average = average_nonspecificity(partition.mass, focal)
     sentences = [
-        _ambiguous(ambiguous, n_rows),
+        _open(n_open, n_rows, f" by expected utility (reward {reward:g})" if rule == "utility" else ""),
         _undecided(undecided, n_rows),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
@@ -91,14 +101,11 @@ def _sureness(partition: CredalPartition) -> list[str]:
     return sentences
 
 
-def _ambiguous(number: int, total: int) -> str:
+def _open(number: int, total: int, how: str) -> str:
     if number == 0:
-        return "No row is ambiguous: each has most mass on a single cluster."
-    verb, whose = ("is", "its") if number == 1 else ("are", "their")
-    return (
-        f"{_share(number, total)} {verb} ambiguous: {whose} heaviest set has several clusters, and the data cannot "
-        "say which."
-    )
+        return f"No row is open{how}: each is sure of a single cluster."
+    verb, whom = ("is", "it") if number == 1 else ("are", "them")
+    return f"{_share(number, total)} {verb} open{how}: the set chosen for {whom} has several clusters."
 
 
 def _undecided(number: int, total: int) -> str:
