@@ -36,7 +36,7 @@ from egmm.sources import (
     LAST_TRIED,
     BlockReader,
     Sources,
-    chosen_candidate,
+    choose,
     from_document,
     gather_sources,
     notes_on_choice,
@@ -80,9 +80,9 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
     r"""Evidential clustering without choices: the consensus of the Gaussian mixtures that a search finds sound.
 
     The search fits every number of clusters with every covariance model. EBIC chooses the number of clusters, unless a
-    single cluster with heavy or light tails describes the rows better than any mixture
-    (:func:`egmm.elliptical.elliptical_criterion`). The models of as many clusters are sources of evidence, combined by
-    :func:`egmm.belief.consensus`: two of them are drawn at random, and a row belongs to one of the clusters they name.
+    single cluster with heavy or light tails describes the rows clearly better than any mixture. The models of as many
+    clusters are sources of evidence, combined by :func:`egmm.belief.consensus`: two of them are drawn at random, and a
+    row belongs to one of the clusters they name.
 
     .. math:: q_{ik} = \sum_s w_s \mathrm{BetP}^{(s)}_i(\omega_k), \quad w_s \propto a_s\, 0.85^{\mathrm{rank}(s)},
         \quad m_i(\{\omega_k\}) = q_{ik}^2, \quad m_i(\{\omega_k, \omega_l\}) = 2\, q_{ik}\, q_{il}
@@ -201,13 +201,14 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
             rows, weight = self._check_fit(X, sample_weight)
             selection = self._search(rows, weight)
             sound = sound_candidates(selection)
-            chosen = chosen_candidate(selection, sound, rows, weight)
+            choice = choose(selection, sound, rows, weight)
+            chosen = choice.candidate
             rivals = [c for c in sound if c.n_clusters == chosen.n_clusters]
             self.selection_ = selection
             self._sources = gather_sources(rivals, chosen, rows, weight, is_united=bool(self.consensus))
             self.best_ = chosen.model
             self._set_sources()
-            self.notes_ = tuple(notes_on_choice(selection, sound, chosen))
+            self.notes_ = tuple(notes_on_choice(selection, sound, choice))
             if not is_remote(X):
                 partition = CredalPartition(self._sources.masses(rows), self.focal_sets_)
                 self.labels_ = partition.labels()

@@ -23,13 +23,20 @@ from egmm.rows import is_remote, remote_rows
 from egmm.selection import NEXT_WEIGHT, Selection
 
 CLOSE = 3.0
-"""Numbers of clusters whose best EBIC differs by less are named together: odds of 20 to 1."""
+"""Differences of EBIC below this are weak evidence (odds below 20 to 1): what is so close is named together."""
 
 ROUND = ("EII", "VII")
 """Covariance models that are multiples of the identity."""
 
 LAST_TRIED = "The best number of clusters"
 """How the note begins that warns of the end of the range."""
+
+
+class Choice(NamedTuple):
+    """The chosen candidate, and by how much the best single elliptical cluster exceeds the best mixture's EBIC."""
+
+    candidate: Candidate
+    single_gap: float = float("-inf")
 
 
 class Products(NamedTuple):
@@ -98,19 +105,20 @@ def sound_candidates(selection: Selection) -> list[Candidate]:
     )
 
 
-def chosen_candidate(selection: Selection, sound: list[Candidate], X: Any, weight: Any) -> Candidate:
-    """The selected candidate, unless one cluster of another shape describes the rows better than all mixtures."""
+def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) -> Choice:
+    """The selected candidate, unless one cluster of another shape describes the rows clearly better than mixtures."""
     wanted = (selection.n_clusters, selection.covariance)
     chosen = next((c for c in sound if (c.n_clusters, c.covariance) == wanted), sound[0])
     single = [c for c in sound if c.n_clusters == 1]
     if chosen.n_clusters == 1 or not single or is_remote(X):
-        return chosen
-    best = max(candidate.value("ebic") for candidate in sound)
-    return max(single, key=lambda c: c.value("ebic")) if elliptical_criterion(X, weight) >= best else chosen
+        return Choice(chosen)
+    gap = elliptical_criterion(X, weight) - max(candidate.value("ebic") for candidate in sound)
+    return Choice(max(single, key=lambda c: c.value("ebic")) if gap >= CLOSE else chosen, gap)
 
 
-def notes_on_choice(selection: Selection, sound: list[Candidate], chosen: Candidate) -> list[str]:
+def notes_on_choice(selection: Selection, sound: list[Candidate], choice: Choice) -> list[str]:
     """What to know before the choice is trusted."""
+    chosen = choice.candidate
     counts = sorted({candidate.n_clusters for candidate in sound})
     best = {count: max(c.value("ebic") for c in sound if c.n_clusters == count) for count in counts}
     notes = []
@@ -120,6 +128,8 @@ def notes_on_choice(selection: Selection, sound: list[Candidate], chosen: Candid
         notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried: more may be better; raise n_clusters.")
     gaps = {count: best[count] - best[chosen.n_clusters] for count in counts if count != chosen.n_clusters}
     close = [f"{count} (EBIC {gap:+.1f})" for count, gap in gaps.items() if abs(gap) < CLOSE]
+    if chosen.n_clusters > 1 and abs(choice.single_gap) < CLOSE:
+        notes.append(f"One cluster that is not Gaussian is about as good (EBIC {choice.single_gap:+.1f}).")
     if close:
         notes.append(f"Other numbers of clusters are about as good: {', '.join(close)}.")
     return notes
