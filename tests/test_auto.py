@@ -196,6 +196,8 @@ def test_stability_tells_what_subsamples_have_in_common(X, model):
     assert found.ari > 0.9
     assert found.open_share.shape == (4,)
     assert str(found).startswith("Fits to 4 subsamples: ARI ")
+    again = model.stability(X, n_subsamples=3)
+    assert [note for note in model.notes_ if note.startswith("Fits to")] == [str(again)]
     with pytest.raises(ValueError, match="n_subsamples must be an integer >= 2, got 1"):
         model.stability(X, n_subsamples=1)
 

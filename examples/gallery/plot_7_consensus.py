@@ -2,8 +2,8 @@
 Can the answers be trusted?
 ===========================
 
-`AutoEGMM` is told nothing, finds the number of clusters and leaves rows open. Known classes tell whether the doubt is where
-the errors are.
+`AutoEGMM` is told nothing, finds the number of clusters and leaves rows open. Known classes tell whether the doubt is
+where the errors are.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ plot_partition(X, partition, means=auto.best_.means_)
 plt.show()
 
 # %%
-# Risk against coverage: errors among the surest rows, beside the paper's EGMM and a plain mixture, which are told that there
-# are four clusters. To the right, whether the stated probabilities hold.
+# Risk against coverage: errors among the surest rows, beside the paper's EGMM and a plain mixture, which are told that
+# there are four clusters. To the right, whether the stated probabilities hold.
 
 _, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 told = {

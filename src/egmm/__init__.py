@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from egmm.auto import AutoEGMM
+    from egmm.auto import AutoEGMM, Stability
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.mixture import EGMM
@@ -21,6 +21,7 @@ __all__ = [
     "CredalPartition",
     "FocalSets",
     "Selection",
+    "Stability",
     "scan",
     "select_model",
 ]
@@ -36,6 +37,7 @@ _HOMES = {
     "FCM": "egmm.cluster",
     "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
+    "Stability": "egmm.auto",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",
 }

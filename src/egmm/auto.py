@@ -343,6 +343,8 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
     ) -> Stability:
         """Fit subsamples of the rows anew and compare what the fits say of all rows.
 
+        A fitted model keeps the result as a sentence in `notes_`, which `summary` and files show.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -381,7 +383,10 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
             shares.append(np.average(partition.is_open(rule, reward), weights=weight))
         agreement = rand_matrix(np.array(labels), np.ones(len(rows)) if weight is None else weight)
         pairs = agreement[np.triu_indices(n_subsamples, 1)]
-        return Stability(float(pairs.mean()), np.array(counts), np.array(shares))
+        found = Stability(float(pairs.mean()), np.array(counts), np.array(shares))
+        if hasattr(self, "notes_"):
+            self.notes_ = (*(note for note in self.notes_ if not note.startswith("Fits to")), str(found))
+        return found
 
     def summary(self) -> str:
         """Say in a few lines what was found, by whom, and what to know before it is trusted."""

@@ -101,6 +101,7 @@ BAD_USAGE = {
     "unknown covariance": (["fit", "rows.csv", "--covariance", "XXX"], "'XXX' is not one of"),
     "unknown model": (["fit", "rows.csv", "--model", "best"], "--model: 'best' is not one of auto, paper"),
     "an option auto has not": (["fit", "rows.csv", "--model", "auto", "--starts", "3"], "use --model paper"),
+    "stability of EGMM": (["fit", "rows.csv", "-c", "2", "--stability", "3"], "only --model auto"),
     "unknown rule": (["fit", "rows.csv", "--rule", "best"], "'best' is not one of heaviest, utility, dominance"),
     "unknown sets": (["fit", "rows.csv", "--focal-sets", "some"], "'some' is not one of"),
     "unknown criterion": (["select", "rows.csv", "--criterion", "mdl"], "'mdl' is not one of"),

@@ -253,10 +253,23 @@ def test_a_rule_decides_which_rows_are_open(call: Any, tmp_path: Path) -> None:
     np.savetxt(tmp_path / "near.csv", X, delimiter=",", header="a,b", comments="")
     shares = {}
     for reward in ("0.6", "0.9"):
-        options = ("--model", "auto", "--clusters", "2", "--covariance", "EII,EEE", "--reward", reward, "--no-plots")
+        options = (
+            "--stability",
+            "2",
+            "--model",
+            "auto",
+            "--clusters",
+            "2",
+            "--covariance",
+            "EII,EEE",
+            "--reward",
+            reward,
+            "--no-plots",
+        )
         result = call("fit", "near.csv", *options, "--out", f"r{reward}", "--json")
         assert result.returncode == 0, tell(result)
         shares[reward] = json.loads(result.stdout)["open_rows"]
+        assert "Fits to 2 subsamples" in (tmp_path / f"r{reward}" / "summary.txt").read_text()
     assert 0 < shares["0.6"] < shares["0.9"]
 
 

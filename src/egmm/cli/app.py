@@ -75,6 +75,7 @@ def fit(
     max_iter: o.MaxIter = o.MAX_ITER,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
+    stability: o.Subsamples = 0,
     out: o.Out = None,
     table: Annotated[
         str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
@@ -101,7 +102,9 @@ def fit(
         request = o.request(
             clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest
         )
-    request = request._replace(decision=o.decision(rule, reward, is_auto=is_auto))
+    if stability and not is_auto:
+        raise typer.BadParameter("only --model auto tells how stable it is.", param_hint="--stability")
+    request = request._replace(decision=o.decision(rule, reward, is_auto=is_auto), n_subsamples=stability)
     source = o.Source(rows, o.names(columns), label, header)
     o.one_of("--table", table, TABLES)
     from egmm.cli import fitting

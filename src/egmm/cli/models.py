@@ -130,6 +130,9 @@ def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection 
     """Fit what is asked for to rows or a scan; the selection is None where there is nothing to choose."""
     if request.is_auto:
         model = AutoEGMM([count for count in request.counts if count <= n_rows], **request.auto_parameters).fit(X)
+        if request.n_subsamples:
+            rule, reward = request.decision
+            model.stability(X, request.n_subsamples, rule=rule, reward=reward)
         for fitted in (model, model.best_):
             _nameless(fitted)
         return model, model.selection_

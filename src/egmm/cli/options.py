@@ -50,6 +50,10 @@ Rule = Annotated[
         show_default=False,
     ),
 ]
+Subsamples = Annotated[
+    int,
+    typer.Option("--stability", min=0, help="Fit so many subsamples of 90 % too, and tell how stable the result is."),
+]
 Reward = Annotated[
     float, typer.Option("--reward", min=0.5, max=1.0, help="Utility of a right pair, for --rule utility.")
 ]
@@ -211,6 +215,8 @@ class Request(NamedTuple):
     is_auto: bool = False
     """Whether AutoEGMM chooses."""
     decision: Decision = Decision()
+    n_subsamples: int = 0
+    """Fits to subsamples that tell how stable the automatic model is; 0 for none."""
 
     @property
     def is_single(self) -> bool:
