@@ -247,3 +247,13 @@ def test_rows_of_a_sample_keep_their_numbers() -> None:
     np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11) * 100 + 7)
     with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 11 rows, got shape \(3,\)"):
         render_report(MODEL, X, row_numbers=[1, 2, 3])
+
+
+def test_a_consensus_is_shown_without_mixing_weights() -> None:
+    consensus = CredalPartition.from_probabilities([[0.9, 0.1]] * len(X))
+    page = render_report(MODEL, X, partition=consensus, sentences=["Two models agree."])
+    assert "<p>Two models agree.</p>" in page
+    assert '"weight": null' in page
+    assert '"weight": null' not in render_report(MODEL, X)
+    with pytest.raises(ValueError, match="X and partition must have equally many rows"):
+        render_report(MODEL, X, partition=consensus[:2])

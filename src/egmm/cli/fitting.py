@@ -88,6 +88,7 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
 def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
+    is_auto = isinstance(fitted.model, AutoEGMM)
     sentences = [*sentences_of(fitted), *fitted.notes]
     summary = "\n".join([*sentences, "", fitted.partition.summary(), *_compared(fitted), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
@@ -97,10 +98,10 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         work / "report.html",
         fitted.mixture,
         fitted.X,
-        partition=fitted.partition,
+        partition=fitted.partition if is_auto else None,
         sentences=sentences_of(fitted),
         feature_names=fitted.data.names,
-        title=f"EGMM of {Path(source.path).name}",
+        title=f"{'Auto' * is_auto}EGMM of {Path(source.path).name}",
         selection=fitted.selection,
         reproduce=_reproduce(source, fitted),
         scaling=fitted.scaling,

@@ -139,6 +139,7 @@ def render_report(
         raise TypeError(f"selection must be what select_model returns, or None; got {type(selection).__name__}.")
     n_total = len(rows) if n_total is None else check_integer("n_total", n_total, len(rows))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
+    is_own = partition is None
     partition = model.partition(X) if partition is None else check_partition("partition", partition)
     check_same_length("X", rows, "partition", partition)
     outliers = model.outliers(X)
@@ -146,7 +147,7 @@ def render_report(
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != (len(rows),):
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
-    data = content(shown, model, partition, outliers, numbers, selection)
+    data = content(shown, model, partition, outliers, numbers, selection, is_own=is_own)
     data["nTotal"] = n_total
     if sentences is None:
         sentences = describe(model, partition, outliers=outliers, selection=selection)
