@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import egmm
+from checks import CHECKS
 from egmm import AutoEGMM, CredalPartition, select_model
 from egmm.belief import consensus
 
@@ -32,6 +33,20 @@ def model(X):
 @parametrize_with_checks([AutoEGMM(range(1, 7), covariance=["EII", "EEE"])])
 def test_scikit_learn_s_contract(estimator, check):
     check(estimator)
+
+
+STARTS = {
+    "report_of_the_fit_is_complete",
+    "too_few_iterations_are_reported",
+    "bad_parameters_are_refused",
+    "given_prototypes_are_the_start",
+}
+"""Checks of starts and tolerances, which a search has not."""
+
+
+@pytest.mark.parametrize("check", [c for c in CHECKS if c.__name__ not in STARTS], ids=lambda check: check.__name__)
+def test_it_keeps_the_contract_of_all_clusterers(check):
+    check(AutoEGMM([2, 3, 4, 5], covariance=["EII", "EEE"], random_state=0))
 
 
 def test_it_is_the_consensus_of_the_sound_models(X, model):

@@ -120,6 +120,8 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
         Cluster of largest pignistic probability of each row; only for rows in memory.
     best_ : EGMM
         The selected model.
+    means_ : ndarray of shape (n_clusters_, n_features)
+        Its cluster means.
     selection_ : Selection
         All candidates of the search; not kept in files.
     model_weights_ : dict of str to float
@@ -237,6 +239,7 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
         sources = self._sources
         self.n_clusters_ = int(sources.models[0].focal_sets_.n_clusters)
         self.n_iter_ = int(sources.models[0].n_iter_)
+        self.means_: FloatArray = sources.models[0].means_
         self.focal_sets_: FocalSets = sources.focal_sets
         names = [model.covariance for model in sources.models]
         self.model_weights_ = dict(zip(names, sources.shares.tolist(), strict=True))
