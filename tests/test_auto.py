@@ -203,6 +203,9 @@ def test_dask_collections_stay_lazy(X, model):
     assert hasattr(found, "compute")
     np.testing.assert_allclose(found.compute(), model.predict_mass(X), atol=1e-12)
     assert model.predict_sets(rows, rule="utility").compute().dtype == np.bool_
+    fitted = AutoEGMM([2, 3, 4], covariance=["EII", "EEE"], random_state=0).fit(rows)
+    assert fitted.n_clusters_ == 3
+    assert not hasattr(fitted, "labels_")
 
 
 def test_stability_tells_what_subsamples_have_in_common(X, model):
