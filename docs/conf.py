@@ -18,6 +18,7 @@ extensions = [
     "sphinx-mathjax-offline",  # formulas without a network
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "field_figure",
     "guide_figures",
     "public_names",
 ]

@@ -71,8 +71,6 @@ def draw_fusion(directory: Path) -> None:
     show(axes[0, 3], brain.t2, "T2")
     t2.plot(1, axes=axes[1, 0])
     fused.plot(axes=axes[1, 1:])
-    for ax in axes[:, 1]:  # one legend will do
-        ax.get_legend().remove()
     axes[1, 0].set_title("T2: " + axes[1, 0].get_title(), fontsize="small")
     for ax in axes[0, 1:3]:
         ax.set_title("T1: " + ax.get_title(), fontsize="small")

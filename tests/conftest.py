@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from hypothesis import settings
 
 from egmm.datasets import Dataset, load_uci
@@ -20,6 +21,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SEED = 20220901
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the fuzz suite run longer than in every test run."""
+    parser.addoption("--fuzz", type=int, help="examples of each kind of nasty input, with other random numbers")
 
 
 @pytest.fixture
@@ -44,12 +50,24 @@ def data_directory() -> Path:
 
 
 @pytest.fixture(scope="session")
-def uci(data_directory: Path) -> Callable[[str], Dataset]:
-    """Load one of the eight real data sets by name, or skip."""
+def uci() -> Callable[[str], Dataset]:
+    """Load one of the eight real data sets by name from a file or an installed package; skip where neither has it."""
+
+    directory = os.environ.get("EGMM_DATA")
 
     def load(name: str) -> Dataset:
-        if not (data_directory / "uci" / f"{name}.csv").is_file():
-            pytest.skip(f"{data_directory} has no uci/{name}.csv")
-        return load_uci(name, data_directory)
+        if directory and (Path(directory) / "uci" / f"{name}.csv").is_file():
+            return load_uci(name, directory)
+        # Tests never wait for a network.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sklearn.datasets, "fetch_openml", _no_network)
+            try:
+                return load_uci(name)
+            except OSError:
+                pytest.skip(f"needs {name}.csv in the directory named by EGMM_DATA, or the package that ships it")
 
     return load
+
+
+def _no_network(**options: object) -> None:
+    raise OSError("tests do not use the network")

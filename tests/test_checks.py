@@ -8,6 +8,20 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from checks import CHECKS, CLUSTERERS, OBJECTIVE_CHECKS, PROTOTYPE_CLUSTERERS
 from egmm import BPEC, ECM, FCM, BootGMM
+from egmm.cluster import (
+    CCM,
+    CECM,
+    EVCLUS,
+    MECM,
+    NNEVCLUS,
+    RECM,
+    TECM,
+    CatECM,
+    ECMdd,
+    EKNNClus,
+    MultiViewECM,
+    MultiViewECMdd,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -22,15 +36,33 @@ def test_objective(make: Callable[[], Any], check: Callable[[Any], None]) -> Non
     check(make())
 
 
-# BPEC's 50 neighbours are more than the rows of scikit-learn's examples.
 @parametrize_with_checks(
     [
         FCM(),
         FCM(3, beta=1.5, init="random", n_init=2),
         ECM(),
         ECM(3, focal_sets="full", delta=3),
+        BPEC(),
         BPEC(n_neighbors=5),
         BPEC(2, n_neighbors=5, distance="euclidean"),
+        CCM(),
+        CECM(),
+        CECM(distance="mahalanobis", objective="paper", reg_covar=1e-6),
+        TECM(),
+        CatECM(),
+        NNEVCLUS(),
+        NNEVCLUS(3, hidden=[10, 10], novelty=True, n_init=2),
+        EVCLUS(),
+        EVCLUS(3, focal_sets="pairs", n_pairs=5),
+        RECM(),
+        ECMdd(),
+        MECM(),
+        EKNNClus(),
+        EKNNClus(5, symmetric=True, init="random"),
+        MultiViewECM(),
+        MultiViewECM(3, feature_entropy=10.0),
+        MultiViewECMdd(),
+        MultiViewECMdd(3, weights="local", constraint="sum"),
         BootGMM(n_bootstrap=10),
         BootGMM(3, n_bootstrap=10, covariance="EEE", n_references=20),
     ]

@@ -258,7 +258,7 @@ def test_missing_entries_are_refused_by_methods_too(blobs) -> None:
         (np.ones((1, 2)), r"1 sample\(s\) \(shape=\(1, 2\)\) while a minimum of 2 is required"),
         (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1 is required"),
         (np.arange(5.0), "Expected 2D array, got 1D array"),
-        (np.ones((2, 2, 2)), "Found array with dim 3"),
+        (np.ones((2, 2, 2)), "got 3D array"),
         (np.array([["a", "b"], ["c", "d"]]), "could not convert string to float"),
         (np.array([[1j, 2], [3, 4]]), "Complex data not supported"),
     ],

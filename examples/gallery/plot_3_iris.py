@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from egmm import EGMM
 from egmm.datasets import load_uci
-from egmm.plotting import plot_calibration, plot_pairs, plot_partition
+from egmm.plotting import plot_calibration, plot_pairs, plot_partition, plot_uncertainty
 
 iris = load_uci("iris")
 model = EGMM(n_clusters=3, random_state=0).fit(iris.X)
@@ -27,6 +27,12 @@ plt.show()
 # Every pair of features at once.
 
 plot_pairs(iris.X, partition, **known)
+plt.show()
+
+# %%
+# Where would a flower be hard to place? The map shows the doubt about a flower at each point of the plane.
+
+plot_uncertainty(model, iris.X, feature_names=iris.feature_names)
 plt.show()
 
 # %%

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from egmm.auto import AutoEGMM, Stability
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
+    from egmm.explanation import explain
     from egmm.mixture import EGMM
     from egmm.rows import scan
     from egmm.selection import Selection, select_model
@@ -22,6 +23,7 @@ __all__ = [
     "FocalSets",
     "Selection",
     "Stability",
+    "explain",
     "scan",
     "select_model",
 ]
@@ -38,6 +40,7 @@ _HOMES = {
     "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
     "Stability": "egmm.auto",
+    "explain": "egmm.explanation",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",
 }

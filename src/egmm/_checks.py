@@ -17,8 +17,25 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 LARGEST = np.float64(1e150)
 """Entries of rows must be smaller, so that their squares can be summed; single precision compares with it as double."""
 
+SMALLEST_VARIANCE = 1e-300
+"""Columns must vary more, or not at all: their precisions are the inverse."""
+
+LEAST_STEPS = 2**-10
+"""Of the range of integers, how much a step between neighbouring floats may be."""
+
 LIGHTEST, HEAVIEST = 1e-290, 1e150
 """The weights of rows have a sum between them, so that weighted sums of squares neither vanish nor overflow."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of what may command a terminal or cannot be shown; line breaks stay.
+
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
@@ -28,8 +45,13 @@ def check_integer(name: str, value: object, minimum: int, maximum: int | None = 
         raise TypeError(f"{name} must be {expected}, got {value!r}.")
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise ValueError(f"{name} must be {expected}, got {number}.")
+        raise ValueError(f"{name} must be {expected}, got {_told(number)}.")
     return number
+
+
+def _told(number: int) -> str:
+    """An integer as text, which Python refuses of the largest."""
+    return str(number) if number.bit_length() < 200 else f"an integer of {number.bit_length()} bits"
 
 
 def check_real(
@@ -44,7 +66,10 @@ def check_real(
     expected = f"a finite number in {'(' if open_minimum else '['}{minimum:g}, {maximum:g}]"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {expected}, got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer that no float comes near
+        number = np.inf if value >= 0 else -np.inf  # type: ignore[operator]
     below = number <= minimum if open_minimum else number < minimum
     if not np.isfinite(number) or below or number > maximum:
         raise ValueError(f"{name} must be {expected}, got {number:g}.")
@@ -116,16 +141,61 @@ def check_unmasked(name: str, value: Any, way_out: str = "drop or impute the row
 
 @contextmanager
 def reading_numbers(X: Any) -> Iterator[None]:
-    """Refuse what scikit-learn would take for numbers, and name the entry that it cannot take for one."""
+    """Refuse what scikit-learn would take for numbers, and say what is wrong with what it cannot take for them."""
     check_unmasked("X", X)
     if isinstance(X, str | PathLike):
         raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or give egmm.scan of it to EGMM.")
+    if X is None or type(X) in (dict, set, frozenset, bytes) or isinstance(X, Iterator) or np.isscalar(X):
+        raise TypeError(f"X must be rows, as an array, a data frame or a list of lists, got {type(X).__name__}.")
     if _is_time(X):
         raise TypeError("X must be numeric, got dates or times; turn them into numbers of a unit of your choice first.")
+    _check_told_apart(X)
     try:
         yield
-    except (TypeError, ValueError) as error:
-        raise _no_number(X) or error from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_table(X) or _no_number(X) or error from None
+
+
+def _no_table(X: Any) -> Exception | None:
+    """Return the error of what is no table of real numbers at all; scikit-learn's words are kept where others look."""
+    if hasattr(X, "iloc") and hasattr(X, "sparse"):
+        return TypeError("Sparse data was passed for X, but dense data is required. Use X.sparse.to_dense().")
+    try:
+        table = np.asarray(X)
+    except (TypeError, ValueError, NotImplementedError):  # as of SciPy's sparse arrays
+        if isinstance(X, list | tuple):
+            return ValueError("X must have rows of equal length, got lists of unequal lengths.")
+        return None
+    if table.dtype.names is not None:
+        return TypeError(f"X must be a plain table, got records with the fields {', '.join(table.dtype.names)}.")
+    if table.dtype.kind == "c":
+        parts = "take X.real, or the real and the imaginary parts as features"
+        return ValueError(f"Complex data not supported: X is of dtype {table.dtype}; {parts}.")
+    if table.ndim != 2 and table.dtype.kind in "fiub":
+        came = f"Expected 2D array, got {table.ndim}D array instead: X needs rows and features, not {table.shape}"
+        ways = "X.reshape(-1, 1) has a single feature, X.reshape(1, -1) is a single row"
+        return ValueError(f"{came}. Reshape your data: {ways}.")
+    return None
+
+
+def _check_told_apart(X: Any) -> None:
+    """Refuse columns of integers that differ, but by so little that floats cannot tell."""
+    table = X if isinstance(X, np.ndarray) else getattr(X, "to_numpy", lambda: None)()
+    if not isinstance(table, np.ndarray) or table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:
+        return
+    for column in range(table.shape[1] if table.dtype.itemsize == 8 else 0):
+        why = lost_as_floats(table[:, column])
+        if why:
+            raise ValueError(f"X has integers in column {column} {why}")
+
+
+def lost_as_floats(integers: NDArray[Any]) -> str:
+    """Say what is lost where integers are read as floats, if it matters."""
+    low, high = int(integers.min()), int(integers.max())
+    largest = max(abs(low), abs(high))
+    if largest <= 2**53 or low == high or (high - low) * LEAST_STEPS > largest >> 53:
+        return ""
+    return f"from {low} to {high}, which floats cannot tell apart; subtract {low} first."
 
 
 def _is_time(X: Any) -> bool:
@@ -145,11 +215,13 @@ def _no_number(X: Any) -> Exception | None:
     if table.ndim != 2 or table.dtype.kind not in "OUS":
         return None
     for (row, column), entry in np.ndenumerate(table):
+        # Of other tables than pandas' the columns may be the columns themselves.
+        place = _place(f"row {row}", column, X.columns if hasattr(X, "iloc") else None)
         try:
             float(np.nan if entry is None else entry)
+        except OverflowError:
+            return ValueError(f"Input X contains {_told(entry)} at {place}, too large for a float; rescale it first.")
         except (TypeError, ValueError) as error:
-            # Of other tables than pandas' the columns may be the columns themselves.
-            place = _place(f"row {row}", column, X.columns if hasattr(X, "iloc") else None)
             return type(error)(f"Input X contains {entry!r} at {place}: {error}; drop, impute or encode it first.")
     return None
 
@@ -187,6 +259,16 @@ def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> Floa
         return X
     row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
     raise unusable(float(X[row, column]), f"row {row}", column, names)
+
+
+def check_spread(variances: FloatArray, names: Iterable[str] | None = None) -> None:
+    """Refuse columns that vary, but by so little that squares of the differences vanish."""
+    tiny = np.flatnonzero((variances > 0) & (variances < SMALLEST_VARIANCE))
+    if len(tiny):
+        column = int(tiny[0])
+        named = f"{column}" if names is None else f"{column} ({list(names)[column]!r})"
+        deviation = np.sqrt(variances[column])
+        raise ValueError(f"X varies by {deviation:.3g} in column {named}, too little to square; rescale it first.")
 
 
 def are_usable(X: FloatArray) -> bool:

@@ -3,7 +3,7 @@
 import sys
 import time
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 SECONDS_BETWEEN = {True: 0.1, False: 5.0}
 """How often to write: on a terminal the line is redrawn, elsewhere (a log file) a new line is written."""
@@ -23,15 +23,19 @@ class Progress:
     """
 
     def __init__(self, title: str, total: int, *, enabled: bool) -> None:
-        self._title, self._total, self._enabled = title, total, enabled
-        self._stream = sys.stderr
-        self._is_terminal = self._stream.isatty()
+        self._title, self._total = title, total
+        self._stream: TextIO = sys.stderr
+        # Programs without a console have no error stream, and others close it.
+        self._enabled = enabled and sys.stderr is not None and not self._stream.closed
+        self._is_terminal = self._enabled and self._stream.isatty()
+        self._blocks = _blocks(self._stream) if self._enabled else ""
         self._written = 0.0
         self._done, self._note = 0, ""
 
-    def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
-        """Show that `done` steps are done, of `total` if that is known only now."""
+    def update(self, done: int, note: str = "", *, total: int | None = None, title: str | None = None) -> None:
+        """Show that `done` steps are done; `total` and `title` may be known only now."""
         self._total = self._total if total is None else total
+        self._title = self._title if title is None else title
         self._done, self._note = done, note
         now = time.monotonic()
         if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:
@@ -41,7 +45,7 @@ class Progress:
             self._stream.flush()
 
     def _line(self, filled: int) -> str:
-        bar = _bar(filled, self._total)
+        bar = _bar(filled, self._total, self._blocks)
         return f"{self._title} {bar} {self._done}/{self._total} {self._note}".rstrip()
 
     def __enter__(self) -> Self:
@@ -57,6 +61,15 @@ class Progress:
             self._stream.flush()
 
 
-def _bar(done: int, total: int, width: int = 20) -> str:
+def _bar(done: int, total: int, blocks: str, width: int = 20) -> str:
     filled = min(width, width * done // max(total, 1))
-    return "█" * filled + "░" * (width - filled)
+    return blocks[0] * filled + blocks[1] * (width - filled)
+
+
+def _blocks(stream: TextIO) -> str:
+    """What a bar is drawn with: done and to do."""
+    try:
+        "█░".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "#."
+    return "█░"

@@ -1,15 +1,19 @@
-"""One choice of model in a search: its fit, made or still to be made, or why there is none."""
+"""One choice of model in a search: its fit, or why there is none."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from egmm._checks import IntArray
+import numpy as np
+
+from egmm._checks import FloatArray, IntArray
 from egmm.em import assign
+from egmm.em.criteria import criteria_of, ebic_of, n_free_parameters
 from egmm.em.parameters import is_single
-from egmm.em.start import Sample
-from egmm.mixture import EGMM, Seen, Tried
-from egmm.rows.array import ArrayRows
+from egmm.fitted import open_rows
+from egmm.mixture import EGMM, ModelFit, adopt, set_labels
+from egmm.rows.threads import one_blas_thread
 
 MARKS = {
     "~": "degenerate: a cluster or covariance collapsed or ran away; chosen only if all are",
@@ -18,52 +22,68 @@ MARKS = {
 """What the marks beside printed values mean."""
 
 
-class Deferred:
-    """A sound fit whose model is made when it is asked for: a search has a hundred, and few are.
+class Outcome(NamedTuple):
+    """What is asked of every fit."""
+
+    is_converged: bool = True
+    is_degenerate: bool = False
+    is_given_up: bool = False
+    single_weight: float = 1.0
+    """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
+
+    @classmethod
+    def of_mixture(cls, found: ModelFit) -> "Outcome":
+        """Read it off the fit of a mixture."""
+        result, single = found.result, is_single(found.focal_sets.shares)
+        single_weight = float(result.weights[single].sum())
+        return cls(result.is_converged, result.is_degenerate, result.is_given_up, single_weight)
+
+    @classmethod
+    def of_model(cls, model: Any) -> "Outcome":
+        """Read it off a fitted estimator."""
+        is_converged, is_degenerate = getattr(model, "converged_", True), getattr(model, "degenerate_", False)
+        single_weight = 1.0
+        if isinstance(model, EGMM):
+            single_weight = float(model.weights_[is_single(model.focal_sets_.shares)].sum())
+        return cls(bool(is_converged), bool(is_degenerate), single_weight=single_weight)
+
+
+class MixtureMaker:
+    """Makes the estimator of a fit when it is first asked for: a search has a hundred fits, and few are.
 
     Parameters
     ----------
     model : EGMM
-        To be fitted.
-    job : tuple
-        X, sample_weight and what has been seen of the rows.
-    tried : Tried
-        Its compiled fit.
+        With the parameters of the fit, not fitted.
+    found : ModelFit
+        Its fit.
+    data : tuple
+        X and sample_weight; rows in memory are labelled as they are when the estimator is made.
     """
 
-    def __init__(self, model: EGMM, job: tuple[Any, Any, Seen], tried: Tried) -> None:
-        self._model, self._job, self.tried = model, job, tried
+    def __init__(self, model: EGMM, found: ModelFit, data: tuple[Any, Any]) -> None:
+        self.found = found
+        self._model, self._data = model, data
         self._is_made = False
 
     def __call__(self) -> EGMM:
-        """Return the model."""
+        """Return the estimator."""
         if not self._is_made:
-            X, sample_weight, seen = self._job
-            self._model._fit(X, sample_weight, seen=seen, found=self.tried.found)
+            with open_rows(self._model, *self._data, reset=True) as rows, one_blas_thread():
+                adopt(self._model, self.found)
+                set_labels(self._model, rows)
             self._is_made = True
         return self._model
 
 
-class Outcome(NamedTuple):
-    """What is asked of every fit."""
-
-    is_converged: bool
-    is_degenerate: bool
-    is_given_up: bool
-    single_weight: float
-    """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
-
-    @classmethod
-    def of(cls, made: Any) -> "Outcome":
-        """Read it off a model, whether it is made or deferred."""
-        if isinstance(made, Deferred):
-            return cls(True, False, False, made.tried.single_weight)
-        is_converged, is_degenerate = getattr(made, "converged_", True), getattr(made, "degenerate_", False)
-        is_given_up = is_degenerate and not is_converged and made.n_iter_ < made.max_iter
-        single_weight = 1.0
-        if isinstance(made, EGMM) and hasattr(made, "weights_"):
-            single_weight = float(made.weights_[is_single(made.focal_sets_.shares)].sum())
-        return cls(bool(is_converged), bool(is_degenerate), bool(is_given_up), single_weight)
+def mixture_criteria(found: ModelFit) -> dict[str, float]:
+    """All criteria of a fit of a mixture, by name."""
+    result, one = found.result, found.result.specification
+    n_rows = float(result.problem.settings.weight[0])
+    args = (result.means.shape[1], one.shares, one.covariance, one.certainty, n_rows)
+    n_parameters = n_free_parameters(result.weights, *args)
+    ebic = ebic_of(result.log_likelihood, n_parameters, n_rows)
+    return criteria_of(result.log_likelihood, ebic, result.entropy, n_parameters)
 
 
 @dataclass(frozen=True)
@@ -72,34 +92,34 @@ class Candidate:
 
     n_clusters: int
     covariance: str
-    made: Any = None
-    """The fitted model, or a `Deferred` one."""
+    make: Callable[[], Any] | None = None
+    """Returns the fitted estimator."""
     criteria: dict[str, float] | None = None
     seconds: float = 0.0
     failure: str = ""
+    outcome: Outcome = field(default_factory=Outcome)
     agreement: float = float("nan")
     """Mean adjusted Rand index of its partition, on a sample, with those of all sound candidates of as many clusters.
 
     Its own counts too; by the criterion, each counts for 0.85 of the next better one.
     """
 
-    @property
-    def model(self) -> Any:
-        """The fitted model, None where the fit failed.
-
-        A deferred one labels the rows as they are when it is first asked for.
-        """
-        return self.made() if isinstance(self.made, Deferred) else self.made
+    @classmethod
+    def of_model(
+        cls, n_clusters: int, covariance: str, model: Any, criteria: dict[str, float], seconds: float
+    ) -> "Candidate":
+        """A candidate whose estimator is fitted."""
+        return cls(n_clusters, covariance, lambda: model, criteria, seconds, outcome=Outcome.of_model(model))
 
     @cached_property
-    def outcome(self) -> Outcome:
-        """What became of the fit."""
-        return Outcome.of(self.made)
+    def model(self) -> Any:
+        """The fitted estimator, None where the fit failed; made when it is first asked for."""
+        return None if self.make is None else self.make()
 
     @property
     def is_fitted(self) -> bool:
         """Whether there is a fit."""
-        return self.made is not None
+        return self.make is not None
 
     @property
     def is_degenerate(self) -> bool:
@@ -122,13 +142,14 @@ class Candidate:
         is_unfinished = not self.outcome.is_converged and not self.is_given_up
         return "~" * self.is_degenerate + "?" * is_unfinished
 
-    def labels(self, sample: Sample, places: IntArray | slice) -> IntArray:
-        """Clusters of rows of a sample."""
-        if isinstance(self.made, Deferred):
-            return self.made.tried.labels[places]
-        with ArrayRows(sample.rows[places], n_jobs=1) as rows:
-            labels: IntArray = self.made._assign(rows, assign.labels, "cluster")
-        return labels
+    def labels(self, X: FloatArray) -> IntArray:
+        """Clusters of rows, from the fit of a mixture."""
+        assert isinstance(self.make, MixtureMaker)
+        found = self.make.found
+        result, shares = found.result, found.focal_sets.shares
+        covariance = result.specification.covariance
+        mixture = assign.Mixture.of(result.weights, result.means, result.covariances, shares, covariance)
+        return np.asarray(assign.labels(X, None, mixture, "numpy"))
 
     def value(self, criterion: str) -> float:
         """The criterion, NaN where the fit failed."""

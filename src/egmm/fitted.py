@@ -1,10 +1,9 @@
 """What a fitted mixture says: masses, partitions, criteria, outliers, samples, and keeping it in a file."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from math import inf, isclose, isnan
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -12,14 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
     FloatArray,
     IntArray,
     check_choice,
-    check_finite_matrix,
     check_integer,
     check_random,
     check_real,
@@ -27,72 +25,38 @@ from egmm._checks import (
     check_weight,
     reading_numbers,
 )
+from egmm._documented import Documented
 from egmm._files import replacing
+from egmm._frames import row_names
 from egmm.belief.decisions import REWARD, SET_RULES, choose_sets
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.covariance import SHARED, resolve_covariance
-from egmm.em.estep_numba import is_compiled
-from egmm.em.fit import EXPECTED_PASSES, SAME, choose_engine
-from egmm.em.parameters import Parameters, components, precision_factors
+from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.criteria import criteria_of
+from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
+from egmm.em.kernel import is_compiled
+from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-FORMAT = "egmm.EGMM/1"
-FITTED = (
-    "weights_",
-    "means_",
-    "covariances_",
-    "focal_means_",
-    "focal_covariances_",
-    "log_likelihood_",
-    "log_likelihood_history_",
-    "entropy_",
-    "ebic_",
-    "n_parameters_",
-    "n_iter_",
-    "converged_",
-    "degenerate_",
-    "n_features_in_",
-    "feature_names_in_",
-)
-"""Fitted attributes kept in a file."""
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+"""Parameters that a stream cannot change."""
 
 
-def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters: int) -> dict[str, float]:
-    """All four criteria by name."""
-    aic = -2.0 * log_likelihood + 2.0 * n_parameters
-    return {"ebic": ebic, "bic": -2.0 * ebic, "icl": -2.0 * ebic + 2.0 * entropy, "aic": aic}
-
-
-def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
-    """Position of the highest score of sound fits, or of all where none is sound.
-
-    It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
-    rows where models are one and the same: of a single cluster, those that differ in what clusters share.
-
-    >>> first_best([float("nan"), 3.0 - 1e-12, 3.0, 5.0], [True, True, True, False])
-    1
-    """
-    counts = is_sound if any(is_sound) else [True] * len(scores)
-    known = [score if counted and not isnan(score) else -inf for score, counted in zip(scores, counts, strict=True)]
-    highest = max(known)
-    return next(at for at, score in enumerate(known) if isclose(score, highest, rel_tol=SAME))
-
-
-class FittedMixture(BaseEstimator):
+class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     """The half of `EGMM` that reads fitted parameters and never changes them."""
 
     # Fitted attributes, for type checkers.
     weights_: FloatArray
     means_: FloatArray
-    covariances_: FloatArray
     focal_means_: FloatArray
-    focal_covariances_: FloatArray
+    stored_covariances_: FloatArray
+    """Covariances as the fit keeps them: diagonal models have variances alone."""
+    stored_focal_covariances_: FloatArray
     focal_sets_: FocalSets
     labels_: IntArray
     log_likelihood_: float
@@ -105,8 +69,10 @@ class FittedMixture(BaseEstimator):
     degenerate_: bool
     n_features_in_: int
     feature_names_in_: Any
-    _covariance: str
+    covariance_: str
     """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
+    _fitted_parameters: dict[str, str]
+    """What `model_parameters` was at the fit."""
 
     # Parameters of the estimator that are read here.
     init: Any
@@ -176,7 +142,37 @@ class FittedMixture(BaseEstimator):
         """
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
+        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+
+    def transform(self, X: Any) -> Any:
+        """Masses of rows as features for a next step, (n_samples, n_focal); ``set_output`` makes them a data frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows.
+
+        Returns
+        -------
+        mass : ndarray of shape (n_samples, n_focal)
+            As `predict_mass` gives them; columns are named by `get_feature_names_out`.
+        """
+        return self.predict_mass(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Names of the columns that `transform` makes: the sets, such as ``{1}`` and ``{1,2}``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Not used, present for API consistency.
+
+        Returns
+        -------
+        names : ndarray of str, of shape (n_focal,)
+        """
+        check_is_fitted(self)
+        return np.array(self.focal_sets_.labels, dtype=object)
 
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""
@@ -228,9 +224,8 @@ class FittedMixture(BaseEstimator):
         """
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
-        factors, _ = precision_factors(self.focal_covariances_)
-        factors = np.broadcast_to(factors, (len(self.weights_), *factors.shape[-2:]))
-        with self._open(X) as rows, self._naming_entries(rows):
+        with open_rows(self, X) as rows, naming_entries(self, rows):
+            factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
             function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
             return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
 
@@ -251,10 +246,32 @@ class FittedMixture(BaseEstimator):
         check_integer("n_samples", n_samples, 1)
         random = check_random(self.random_state)
         sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
-        roots = np.linalg.cholesky(self.focal_covariances_)
-        roots = roots if roots.ndim == 3 else np.broadcast_to(roots, (len(self.weights_), *roots.shape))
         noise = random.standard_normal((n_samples, self.n_features_in_))
-        return self.focal_means_[sets] + np.einsum("nde,ne->nd", roots[sets], noise), sets
+        within = self.stored_focal_covariances_
+        diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
+        roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
+        roots = roots if is_shared else roots[sets]
+        spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
+        return self.focal_means_[sets] + spread, sets
+
+    @property
+    def covariances_(self) -> FloatArray:
+        """Covariances of the clusters: (n_features, n_features) if shared, else one for each cluster."""
+        return self._expanded("stored_covariances_")
+
+    @property
+    def focal_covariances_(self) -> FloatArray:
+        """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
+        return self._expanded("stored_focal_covariances_")
+
+    def _expanded(self, name: str) -> FloatArray:
+        if name not in self.__dict__:
+            public = name.replace("compact_", "") + "_"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
+        within: FloatArray = self.__dict__[name]
+        if not is_diagonal(self.covariance_):
+            return within
+        return np.asarray(within[..., None] * np.eye(within.shape[-1]))
 
     # Keeping a fitted mixture ----------------------------------------------------------------------------
 
@@ -272,10 +289,10 @@ class FittedMixture(BaseEstimator):
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
-        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self._covariance}
+        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
         if not self._names_its_sets():
             del parameters["focal_sets"]
-        fitted = {name: _plain(getattr(self, name)) for name in FITTED if hasattr(self, name)}
+        fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
         document = {
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
@@ -308,94 +325,26 @@ class FittedMixture(BaseEstimator):
         Returns
         -------
         model : EGMM
-            Fitted; `labels_` is not kept, nor a stream of `partial_fit`: the next batch would begin another.
+            Fitted; `labels_` is not kept. `partial_fit` goes on from it.
         """
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            document = read_document(Path(path))
             parameters = document["parameters"]
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
-            fitted = document["fitted"]
-            for name in FITTED:
-                if name in fitted or name != "feature_names_in_":  # names alone may be missing
-                    value = fitted[name]
-                    setattr(model, name, np.array(value) if isinstance(value, list) else value)
-            if hasattr(model, "feature_names_in_"):
-                model.feature_names_in_ = model.feature_names_in_.astype(object)
-            model._covariance = resolve_covariance(parameters["covariance"], model.n_features_in_)
-            model._check_shapes(focal)
-        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
+            model._check_parameters()
+            for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
+                setattr(model, STORED.get(name, name), value)
+            model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
+        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError, OverflowError) as error:
             why = f"it has no entry {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"{path} holds no EGMM model: {why}") from error
         model.focal_sets_ = focal
+        model._fitted_parameters = model_parameters(model)
         return model
 
-    def _check_shapes(self, focal: FocalSets) -> None:
-        """Say which of the fitted arrays does not belong to a mixture with these focal sets."""
-        n_features, n_focal, n_clusters = self.n_features_in_, len(focal), focal.n_clusters
-        square = (n_features, n_features)
-        is_shared = self._covariance in SHARED
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "weights_": (n_focal,),
-            "means_": (n_clusters, n_features),
-            "covariances_": square if is_shared else (n_clusters, *square),
-            "focal_means_": (n_focal, n_features),
-            "focal_covariances_": square if is_shared else (n_focal, *square),
-        }
-        for name, shape in shapes.items():
-            setattr(self, name, check_finite_matrix(name, getattr(self, name), shape))
-
-    # Rows ------------------------------------------------------------------------------------------------
-
-    def _open(self, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
-        """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
-        least = 2 if reset else 1
-        rows = remote_rows(X, sample_weight, self.n_jobs)
-        if rows is not None:
-            self._check_features(rows.size[1], rows.feature_names, reset)
-            if reset and rows.shape[0] < least:
-                raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
-            return rows
-        with reading_numbers(X):
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=least,
-                ensure_all_finite=False,  # Seen in the first pass; `_naming_entries` names the entry.
-            )
-        return ArrayRows(X, check_sample_weight(sample_weight, len(X)), self.n_jobs)
-
-    @contextmanager
-    def _naming_entries(self, rows: RowSource) -> Iterator[None]:
-        """Name the first entry that is not finite, or too large, where a row is found to have one.
-
-        That shows only once the rows are read: no pass is made to check them.
-        """
-        try:
-            yield
-        except UnusableRowsError as error:
-            raise bad_entry(rows, getattr(self, "feature_names_in_", None)) or error from None
-
-    def _check_features(self, n_features: int, names: list[str] | None, reset: bool) -> None:
-        """scikit-learn's rules on features, for rows it must not load."""
-        if reset:
-            self.n_features_in_ = n_features
-            self.__dict__.pop("feature_names_in_", None)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            return
-        if n_features != self.n_features_in_:
-            raise ValueError(f"X has {n_features} features, but EGMM is expecting {self.n_features_in_} features.")
-        expected = getattr(self, "feature_names_in_", None)
-        if expected is not None and names is not None and list(expected) != names:
-            raise ValueError(
-                f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select these in this order, "
-                "by scan(..., columns) or X[columns] of a data frame."
-            )
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no fit could have."""
 
     def _apply(
         self,
@@ -406,37 +355,98 @@ class FittedMixture(BaseEstimator):
         metadata: dict[bytes, bytes] | None = None,
     ) -> Any:
         check_is_fitted(self)
-        with self._open(X) as rows, one_blas_thread():
-            return self._assign(rows, function, names, out, metadata)
-
-    def _assign(
-        self,
-        rows: Any,
-        function: Callable[..., Any],
-        names: str | list[str],
-        out: Any = None,
-        metadata: dict[bytes, bytes] | None = None,
-    ) -> Any:
-        """Apply one of `em.assign`'s functions to every row."""
-        with self._naming_entries(rows):
-            return rows.apply(self._bound(function, rows), names, out, metadata)
+        with open_rows(self, X) as rows, one_blas_thread():
+            return assign_rows(self, rows, function, names, out, metadata)
 
     def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
         check_is_fitted(self)
-        with self._open(X, sample_weight) as rows, one_blas_thread(), self._naming_entries(rows):
-            total: assign.Totals = rows.reduce(self._bound(assign.totals, rows))
+        with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
+            total: assign.Totals = rows.reduce(_bound(self, assign.totals, rows))
         check_weight(total.weight)
         return total
 
-    def _bound(self, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
-        """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
-        centre = self.means_.mean(axis=0)
-        params = Parameters(self.weights_, self.means_ - centre, self.covariances_)
-        model = components(params, centre, self.focal_sets_.shares)
-        # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
-        n_passes = EXPECTED_PASSES if is_compiled() else 1
-        engine = choose_engine(self.engine, *rows.size, model.shares, model.is_shared, n_passes)
-        return partial(function, model=model, engine=engine)
+
+def model_parameters(model: FittedMixture) -> dict[str, str]:
+    """Parameters that say which model is fitted, in words that do not change with a list that is changed."""
+    return {name: repr(getattr(model, name)) for name in MODEL_PARAMETERS}
+
+
+# Rows --------------------------------------------------------------------------------------------------------
+
+
+def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
+    """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
+    least = 2 if reset else 1
+    rows = remote_rows(X, sample_weight, model.n_jobs)
+    if rows is not None:
+        _check_features(model, rows.size[1], rows.feature_names, reset)
+        if reset and rows.shape[0] < least:
+            raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
+        return rows
+    with reading_numbers(X):
+        X = validate_data(
+            model,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=least,
+            ensure_all_finite=False,  # Seen in the first pass; `naming_entries` names the entry.
+        )
+    return ArrayRows(X, check_sample_weight(sample_weight, len(X)), model.n_jobs)
+
+
+@contextmanager
+def naming_entries(model: FittedMixture, rows: RowSource) -> Iterator[None]:
+    """Name the first entry that is not finite, or too large, where a row is found to have one.
+
+    That shows only once the rows are read: no pass is made to check them.
+    """
+    try:
+        yield
+    except UnusableRowsError as error:
+        raise bad_entry(rows, getattr(model, "feature_names_in_", None)) or error from None
+
+
+def assign_rows(
+    model: FittedMixture,
+    rows: Any,
+    function: Callable[..., Any],
+    names: str | list[str],
+    out: Any = None,
+    metadata: dict[bytes, bytes] | None = None,
+) -> Any:
+    """Apply one of `em.assign`'s functions to every row."""
+    with naming_entries(model, rows):
+        return rows.apply(_bound(model, function, rows), names, out, metadata)
+
+
+def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
+    """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
+    shares = model.focal_sets_.shares
+    args = (model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
+    # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
+    n_passes = EXPECTED_PASSES if is_compiled() else 1
+    one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
+    engine = choose_engine(model.engine, n_passes * one_pass)
+    return partial(function, model=assign.Mixture.of(*args), engine=engine)
+
+
+def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:
+    """scikit-learn's rules on features, for rows it must not load."""
+    if reset:
+        model.n_features_in_ = n_features
+        model.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+        return
+    if n_features != model.n_features_in_:
+        raise ValueError(f"X has {n_features} features, but EGMM is expecting {model.n_features_in_} features.")
+    expected = getattr(model, "feature_names_in_", None)
+    if expected is not None and names is not None and list(expected) != names:
+        raise ValueError(
+            f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select these in this order, "
+            "by scan(..., columns) or X[columns] of a data frame."
+        )
 
 
 def cluster_names(n_clusters: int) -> list[str]:

@@ -3,19 +3,17 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.special import entr
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import (
-    FloatArray,
+    HEAVIEST,
     IntArray,
     all_or_nothing,
     check_choice,
@@ -24,54 +22,47 @@ from egmm._checks import (
     check_prototypes,
     check_random,
     check_real,
-    check_weight,
+    check_spread,
 )
-from egmm.belief.decisions import first_best
-from egmm.belief.focal import FocalSets
+from egmm._progress import Progress
+from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
-from egmm.em.covariance import n_covariance_parameters, resolve_covariance
-from egmm.em.fit import Fit, Options, choose_engine, fit_mixture, is_sound, try_fit
-from egmm.em.loop import Ascent
-from egmm.em.parameters import Parameters, components, focal_parameters, is_single
-from egmm.em.prior import make_prior, n_weighted
+from egmm.em.ascent import Ascent
+from egmm.em.checkpoint import Checkpoint
+from egmm.em.covariance import is_diagonal, resolve_covariance
+from egmm.em.criteria import ebic_of, n_free_parameters
+from egmm.em.fit import (
+    EXPECTED_PASSES,
+    DataSummary,
+    FitResult,
+    Specification,
+    choose_engine,
+    fit,
+    seconds_in_numpy,
+    summarise,
+    total_moments,
+)
+from egmm.em.parameters import Parameters, focal_parameters
+from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
-from egmm.em.start import Sample, draw_sample, label_seed, sample_seed
-from egmm.em.statistics import Moments, moments
+from egmm.em.start import make_ridge
+from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
-from egmm.em.whole import Whole
-from egmm.fitted import FittedMixture, criteria_of
+from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import UnusableRowsError
-from egmm.rows.threads import one_blas_thread
+from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 
-Start = str | FloatArray | IntArray | Parameters
 
+class ModelFit(NamedTuple):
+    """A fit of an estimator's model, and the focal sets it has."""
 
-class Seen(NamedTuple):
-    """What passes over the rows tell before a fit starts; for all candidates of a search it is the same."""
-
-    shape: tuple[int, int]
-    total: Moments
-    sample: Sample
-    random: np.random.RandomState
-    label_seed: int
-    """Of the labels that a classical mixture starts from."""
-
-
-class Tried(NamedTuple):
-    """What a search asks of a compiled fit that is sound; `EGMM._fit` makes the model of `found`."""
-
-    found: Whole
-    criteria: dict[str, float]
-    single_weight: float
-    """Share of the weight that single clusters have."""
-    labels: IntArray
-    """Of the sample's rows."""
+    focal_sets: FocalSets
+    result: FitResult
 
 
 class EGMM(ClusterMixin, FittedMixture):
@@ -101,8 +92,8 @@ class EGMM(ClusterMixin, FittedMixture):
         (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
         whatever `n_init`.
     n_init : int, default=1
-        Number of named starts. The best likelihood among those that do not degenerate is kept; of many rows, that of
-        the sample decides (see `accelerate`).
+        Number of named starts. The best likelihood among those that do not degenerate is kept; on large data, starts
+        are compared on the sample (see `accelerate`).
     tol : float, default=1e-6
         Tolerance on the mean log-likelihood per row: on the gain that is predicted to be still to come, or, with
         ``accelerate=False``, on the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
@@ -119,14 +110,15 @@ class EGMM(ClusterMixin, FittedMixture):
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
         Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
     accelerate : bool, default=True
-        Whether quasi-Newton steps take over where EM crawls and, of many rows, the sample that named starts look at is
-        fitted first, which saves passes over all of them. False is the paper's plain EM.
+        Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
+        the full fit starts there. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
         Seed of the named starts.
     engine : {'auto', 'numpy', 'numba'}, default='auto'
-        'numba' is compiled at first use and far faster on large data; 'auto' compiles only where that pays.
+        How a pass over the rows is computed; results agree. 'numba' is compiled at first use, in about six seconds, and
+        far faster on large data; 'auto' compiles where NumPy would take longer than ten seconds.
     n_jobs : int or None, default=None
-        Threads; None means all cores this process may use. Results do not depend on it.
+        Threads; None and -1 mean all cores this process may use. Results do not depend on it.
     warm_start : bool, default=False
         Go on from the last fit, where it was of the same model, instead of a new start.
     checkpoint : path, default=None
@@ -231,6 +223,9 @@ class EGMM(ClusterMixin, FittedMixture):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
@@ -252,64 +247,18 @@ class EGMM(ClusterMixin, FittedMixture):
         self._fit(X, sample_weight)
         return self
 
-    def _look(self, X: Any, sample_weight: Any) -> Seen:
-        """What a fit sees of the rows before it starts."""
-        self._check_parameters()
-        random = check_random(self.random_state)
-        with self._open(X, sample_weight, reset=True) as rows, one_blas_thread():
-            total = self._moments(rows)
-            sample = draw_sample(rows, sample_seed(random))
-            return Seen(rows.shape, total, sample, random, label_seed(random))
-
-    def _try(self, seen: Seen, *, gives_up: bool) -> Tried | Whole | None:
-        """Fit rows that have been seen in compiled code; a `Whole` where that is not the end or not sound."""
-        self._check_parameters()
-        is_plain = isinstance(self.init, str) and self.init == "mixture" and self.n_init == 1
-        is_extra = self.warm_start or self.verbose or self.checkpoint is not None or self._wants_neighbours()
-        if self.engine != "numba" or not is_plain or is_extra:
-            return None
-        focal_sets, total = FocalSets.of(self.focal_sets, self.n_clusters), seen.total
-        if focal_sets.has_empty:  # For `_fit_rows` to refuse.
-            return None
-        shares = focal_sets.shares
-        options = replace(self._options(total, self.init, seen.random), sample=seen.sample, gives_up=gives_up)
-        found = try_fit(seen.shape[0], total, shares, options, seen.label_seed)
-        if found is None or not is_sound(found, total, shares):
-            return found
-        n_parameters = n_free_parameters(found.params, shares, options.covariance, self.certainty, total.weight)
-        ebic, masses = ebic_of(found.history[-1], n_parameters, total.weight), found.masses()
-        entropy = float(seen.sample.weights @ entr(masses).sum(axis=1))
-        single_weight = float(found.params.weights[is_single(shares)].sum())
-        criteria = criteria_of(found.history[-1], ebic, entropy, n_parameters)
-        return Tried(found, criteria, single_weight, first_best(masses @ shares))
-
-    def _fit(
-        self,
-        X: Any,
-        sample_weight: Any,
-        *,
-        least_starts: int = 1,
-        gives_up: bool = False,
-        seen: Seen | None = None,
-        found: Whole | None = None,
-    ) -> Ascent:
-        """Fit; `select_model` `gives_up` fits that degenerate, has `seen` the rows before and may have `found` it."""
-        self._check_parameters()
+    def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1) -> FitResult:
+        check_parameters(self)
         with ExitStack() as opened:
             with all_or_nothing(self):
-                rows = opened.enter_context(self._open(X, sample_weight, reset=True))
+                rows = opened.enter_context(open_rows(self, X, sample_weight, reset=True))
                 opened.enter_context(one_blas_thread())
-                total = self._moments(rows) if seen is None else seen.total
-                options = self._options(total, self._start(rows, total), check_random(self.random_state))
-                options = replace(options, n_init=max(options.n_init, least_starts), gives_up=gives_up, found=found)
-                if seen is not None and not self._wants_neighbours():  # They are found with samples of their own.
-                    options = replace(options, sample=seen.sample)
-                fit = self._fit_rows(rows, total, options)
-                self._set_fitted(fit, total)
+                found = fit_model(self, rows, summary_of(self, rows), least_starts=least_starts)
+                adopt(self, found)
                 self.__dict__.pop("_stream", None)
             # Interrupted here, the model is fitted all the same.
-            self._set_labels(rows)
-        if fit.interrupted:
+            set_labels(self, rows)
+        if found.result.is_interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
             warnings.warn(
@@ -318,12 +267,13 @@ class EGMM(ClusterMixin, FittedMixture):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return fit.ascent
+        return found.result
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn from one more batch of a stream, by stepwise EM.
 
-        The first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
+        It goes on from the model, whether that was fitted, loaded or made by earlier batches. Without a model, the
+        first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
         must show every cluster. Each later batch moves the running statistics by a step of
         (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
         `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
@@ -341,163 +291,279 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
-        if not hasattr(self, "_stream"):
-            ascent = self._fit(X, sample_weight, least_starts=STREAM_STARTS)
-            self._stream = Stream.from_point(ascent.problem, ascent.point)
+        if not hasattr(self, "means_"):
+            self._stream = Stream.from_fit(self._fit(X, sample_weight, least_starts=STREAM_STARTS))
             return self
-        with all_or_nothing(self), self._open(X, sample_weight) as rows, one_blas_thread():
-            self._stream = stream = self._stream.after(rows, self._moments(rows))
-            self._set_parameters(stream.params, stream.problem, stream.weight)
-            self._set_log_likelihood(stream.weight * stream.mean_log_likelihood, stream.weight)
+        check_parameters(self)
+        _check_unchanged(self)
+        with all_or_nothing(self), open_rows(self, X, sample_weight) as rows, one_blas_thread():
+            before = getattr(self, "_stream", None) or _stream_of(self, rows)
+            batch = _batch_moments(self, rows)
+            with np.errstate(all="ignore"):  # of rows so far away that no model fits them
+                self._stream = stream = before.after(rows, batch)
+                if not stream.is_proper:
+                    raise ValueError(f"{_distance(self, batch)}, too far for one model of all rows; fit the two apart.")
+                set_parameters(self, stream.params, stream.problem)
+            set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
             self.log_likelihood_history_ = np.append(self.log_likelihood_history_, self.log_likelihood_)
             self.n_iter_ += 1
-            self._set_labels(rows)
+            set_labels(self, rows)
         return self
 
-    def _moments(self, rows: RowSource) -> Moments:
-        """Moments of rows that can be fitted."""
-        with self._naming_entries(rows), np.errstate(all="ignore"):
-            total = rows.reduce(moments)
-            check_weight(total.weight)
-            if not np.isfinite(total.scatter).all():
-                raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-        return total
 
-    def _fit_rows(self, rows: RowSource, total: Moments, options: Options) -> Fit:
-        if self._wants_neighbours():
-            first = FocalSets.simple(self.n_clusters)
-            fit = fit_mixture(rows, total, first.shares, replace(options, checkpoint=None, gives_up=False))
-            if fit.interrupted:
-                self.focal_sets_ = first
-                return fit
-            model = components(fit.ascent.point.params, total.centre, first.shares)
-            engine = choose_engine(self.engine, *rows.shape, model.shares, model.is_shared)
-            similarity = rows.reduce(partial(assign.plausibility_products, model=model, engine=engine))
-            self.focal_sets_ = FocalSets.neighbours(similarity.values)
-        else:
-            self.focal_sets_ = FocalSets.of(self.focal_sets, self.n_clusters)
-        if self.focal_sets_.has_empty:
-            raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
-        covered = self.focal_sets_.membership.any(axis=0)
-        if not covered.all():
-            missing = int(covered.argmin())
-            raise ValueError(
-                f"focal_sets must cover every cluster; cluster {missing + 1} (number {missing} counted from zero) "
-                "is in none."
-            )
-        return fit_mixture(rows, total, self.focal_sets_.shares, options)
+# Fitting an estimator's model --------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        check_integer("n_clusters", self.n_clusters, 1)
-        check_integer("n_init", self.n_init, 1)
-        check_real("tol", self.tol, 0.0)
-        check_integer("max_iter", self.max_iter, 1)
-        check_real("certainty", self.certainty, 0.0)
-        check_choice("engine", self.engine, ENGINES)
-        for name in ("accelerate", "warm_start"):
-            if not isinstance(value := getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {value!r}.")
-        if not (self.checkpoint is None or isinstance(self.checkpoint, str | PathLike)):
-            raise TypeError(f"checkpoint must be a path or None, got {self.checkpoint!r}.")
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, 1)
-        if isinstance(self.reg_covar, str):
-            check_choice("reg_covar (a number >= 0 or a name)", self.reg_covar, ["auto"])
-        else:
-            check_real("reg_covar", self.reg_covar, 0.0)
 
-    def _options(self, total: Moments, init: Start, random: np.random.RandomState) -> Options:
-        covariance = resolve_covariance(self.covariance, len(total.centre))
-        return Options(
-            covariance=covariance,
-            prior=make_prior(self.prior, total, self.n_clusters, covariance),
-            certainty=self.certainty,
-            init=init,
-            n_init=self.n_init,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            reg_covar=self.reg_covar,
-            accelerate=self.accelerate,
-            engine=self.engine,
-            verbose=bool(self.verbose),
-            random=random,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            seed=None if isinstance(self.random_state, np.random.RandomState) else self.random_state,
+def check_parameters(model: EGMM) -> None:
+    """Refuse parameters that no fit could have, whatever the rows."""
+    check_integer("n_clusters", model.n_clusters, 1)
+    check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
+    check_integer("n_init", model.n_init, 1)
+    check_real("tol", model.tol, 0.0)
+    check_integer("max_iter", model.max_iter, 1)
+    check_real("certainty", model.certainty, 0.0, HEAVIEST)
+    check_choice("engine", model.engine, ENGINES)
+    for name in ("accelerate", "warm_start"):
+        if not isinstance(value := getattr(model, name), bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, got {value!r}.")
+    if not (model.checkpoint is None or isinstance(model.checkpoint, str | PathLike)):
+        raise TypeError(f"checkpoint must be a path or None, got {model.checkpoint!r}.")
+    resolve_jobs(model.n_jobs)
+    if isinstance(model.reg_covar, str):
+        check_choice("reg_covar (a number >= 0 or a name)", model.reg_covar, ["auto"])
+    else:
+        check_real("reg_covar", model.reg_covar, 0.0)
+
+
+def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
+    """What an estimator sees of rows before it is fitted."""
+    diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
+    random, with_sample = check_random(model.random_state), isinstance(model.init, str)
+    with naming_entries(model, rows):
+        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
+    check_spread(summary.total.variances, getattr(model, "feature_names_in_", None))
+    return summary
+
+
+def fit_model(
+    model: EGMM, rows: RowSource, summary: DataSummary, *, least_starts: int = 1, gives_up: bool = False
+) -> ModelFit:
+    """Fit the model that an estimator's parameters describe; the estimator itself is left as it is."""
+    if not _wants_neighbours(model):
+        focal_sets = family(model)
+        specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+        return ModelFit(focal_sets, _run(model, rows, summary, specification))
+    first = FocalSets.simple(model.n_clusters)
+    specification = specify(model, summary, first, least_starts=least_starts)
+    result = _run(model, rows, summary, specification, keeps_checkpoint=False)
+    if result.is_interrupted:
+        return ModelFit(first, result)
+    mixture = assign.Mixture.of(
+        result.weights, result.means, result.covariances, first.shares, specification.covariance
+    )
+    products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
+    focal_sets = FocalSets.neighbours(rows.reduce(products).values)
+    specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+    return ModelFit(focal_sets, _run(model, rows, summary, specification))
+
+
+def family(model: EGMM) -> FocalSets:
+    """The focal sets that an estimator asks for by name or as a list; all clusters must be in them."""
+    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters)
+    if focal_sets.has_empty:
+        raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
+    covered = focal_sets.membership.any(axis=0)
+    if not covered.all():
+        missing = int(covered.argmin())
+        raise ValueError(
+            f"focal_sets must cover every cluster; cluster {missing + 1} (number {missing} counted from zero) "
+            "is in none."
         )
-
-    def _start(self, rows: RowSource, total: Moments) -> Start:
-        if self.warm_start and self._fits_on(rows.shape[1], resolve_covariance(self.covariance, rows.shape[1])):
-            return Parameters(self.weights_, self.means_ - total.centre, self.covariances_)
-        if isinstance(self.init, str):
-            return check_choice("init", self.init, STARTS)
-        try:
-            n_axes, found = np.ndim(self.init), repr(self.init)
-        except ValueError:  # NumPy's own message says neither what nor where.
-            n_axes, found = 0, "lists of unequal lengths"
-        if n_axes == 0:
-            wanted = f"one of {', '.join(map(repr, STARTS))}, a label per row or a mean per cluster"
-            raise ValueError(f"init must be {wanted}, got {found}.")
-        if n_axes == 1:
-            return self._start_labels(rows.shape[0])
-        return check_prototypes(self.init, self.n_clusters, rows.shape[1])
-
-    def _fits_on(self, n_features: int, covariance: str) -> bool:
-        """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
-        if not hasattr(self, "means_") or self.means_.shape != (self.n_clusters, n_features):
-            return False
-        if self._covariance != covariance or self._wants_neighbours():
-            return False
-        return FocalSets.of(self.focal_sets, self.n_clusters) == self.focal_sets_
-
-    def _wants_neighbours(self) -> bool:
-        return isinstance(self.focal_sets, str) and self.focal_sets == "neighbours"
-
-    def _start_labels(self, n_rows: int) -> IntArray:
-        labels = check_finite_matrix("init (labels)", self.init, (n_rows,))
-        if not np.isin(labels, np.arange(self.n_clusters)).all():
-            bad = labels[~np.isin(labels, np.arange(self.n_clusters))][0]
-            raise ValueError(f"init labels must be whole numbers from 0 to {self.n_clusters - 1}, got {bad:g}.")
-        return labels.astype(np.int64)
-
-    def _set_fitted(self, fit: Fit, total: Moments) -> None:
-        ascent = fit.ascent
-        self._set_parameters(ascent.point.params, ascent.problem, total.weight)
-        self._set_log_likelihood(ascent.point.log_likelihood, total.weight)
-        self.entropy_ = ascent.point.entropy
-        self.log_likelihood_history_ = np.array(ascent.history)
-        self.n_iter_ = ascent.n_iter
-        self.converged_ = ascent.converged and not fit.interrupted
-        self.degenerate_ = fit.is_degenerate
-
-    def _set_labels(self, rows: Any) -> None:
-        """Labels of rows in memory; those of an earlier fit are not these rows'."""
-        self.__dict__.pop("labels_", None)
-        if isinstance(rows, ArrayRows):
-            self.labels_ = self._assign(rows, assign.labels, "cluster")
-
-    def _set_parameters(self, params: Parameters, problem: Problem, weight: float) -> None:
-        shares, centre = problem.shares, problem.moments.centre
-        focal_means, focal_covariances = focal_parameters(params, shares)
-        self.weights_ = params.weights
-        self.means_ = params.means + centre
-        self.covariances_ = params.covariances
-        self.focal_means_ = focal_means + centre
-        self.focal_covariances_ = focal_covariances
-        self._covariance = problem.covariance
-        self.n_parameters_ = n_free_parameters(params, shares, self._covariance, problem.certainty, weight)
-
-    def _set_log_likelihood(self, log_likelihood: float, weight: float) -> None:
-        self.log_likelihood_ = log_likelihood
-        self.ebic_ = ebic_of(log_likelihood, self.n_parameters_, weight)
+    return focal_sets
 
 
-def n_free_parameters(params: Parameters, shares: FloatArray, covariance: str, certainty: float, weight: float) -> int:
-    """Parameters that EBIC charges for."""
-    n_own = n_covariance_parameters(covariance, *params.means.shape)
-    return n_weighted(params.weights, shares, certainty, weight) - 1 + params.means.size + n_own
+def specify(
+    model: EGMM,
+    summary: DataSummary,
+    focal_sets: FocalSets,
+    *,
+    least_starts: int = 1,
+    gives_up: bool = False,
+    engine: str | None = None,
+) -> Specification:
+    """What an estimator's parameters say of a fit to these rows."""
+    total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
+    if engine is None:
+        one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
+        engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
+    return Specification(
+        covariance=covariance,
+        shares=focal_sets.shares,
+        init=_start(model, summary, focal_sets, covariance),
+        n_init=max(model.n_init, least_starts),
+        tol=model.tol,
+        max_iter=model.max_iter,
+        reg_covar=model.reg_covar,
+        prior=make_prior(model.prior, total, model.n_clusters, covariance),
+        certainty=model.certainty,
+        accelerate=bool(model.accelerate),
+        engine=engine,
+        gives_up=gives_up,
+    )
 
 
-def ebic_of(log_likelihood: float, n_parameters: int, weight: float) -> float:
-    """EBIC of rows with this weight; higher is better."""
-    return log_likelihood - 0.5 * n_parameters * float(np.log(weight))
+def _run(
+    model: EGMM, rows: RowSource, summary: DataSummary, specification: Specification, *, keeps_checkpoint: bool = True
+) -> FitResult:
+    checkpoint = _checkpoint(model, summary, specification) if keeps_checkpoint else None
+    with Progress("EGMM", model.max_iter, enabled=bool(model.verbose)) as progress:
+        report = partial(_report, progress) if model.verbose else None
+        return fit(rows, summary, specification, report=report, checkpoint=checkpoint)
+
+
+def _report(progress: Progress, ascent: Ascent, title: str) -> None:
+    best = float(np.nanmax(ascent.state.evaluation.log_likelihood)) / float(ascent.problem.settings.weight[0])
+    n_starts = len(ascent.status)
+    starts = f"{int((ascent.status == 0).sum())} of {n_starts} starts under way, " if n_starts > 1 else ""
+    progress.update(ascent.n_steps, f"{starts}mean log-likelihood {best:.6f}", title=title)
+
+
+def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification) -> Checkpoint | None:
+    if model.checkpoint is None:
+        return None
+    one = specification
+    prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
+    seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
+    settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
+    return Checkpoint(Path(model.checkpoint), [*summary.total, *settings, *init, one.certainty, *prior])
+
+
+def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
+    """Where a fit starts: a name, labels, means or the last fit's parameters."""
+    (n_rows, n_features), units = summary.shape, summary.units
+    if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
+        return assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)[0]
+    if isinstance(model.init, str):
+        return check_choice("init", model.init, STARTS)
+    try:
+        n_axes, found = np.ndim(model.init), repr(model.init)
+    except ValueError:  # NumPy's own message says neither what nor where.
+        n_axes, found = 0, "lists of unequal lengths"
+    if n_axes == 0:
+        wanted = f"one of {', '.join(map(repr, STARTS))}, a label per row or a mean per cluster"
+        raise ValueError(f"init must be {wanted}, got {found}.")
+    if n_axes == 1:
+        return _start_labels(model, n_rows)
+    return check_prototypes(model.init, model.n_clusters, n_features)
+
+
+def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
+    """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
+    if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
+        return False
+    return model.covariance_ == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
+
+
+def _wants_neighbours(model: EGMM) -> bool:
+    return isinstance(model.focal_sets, str) and model.focal_sets == "neighbours"
+
+
+def _start_labels(model: EGMM, n_rows: int) -> IntArray:
+    labels = check_finite_matrix("init (labels)", model.init, (n_rows,))
+    if not np.isin(labels, np.arange(model.n_clusters)).all():
+        bad = labels[~np.isin(labels, np.arange(model.n_clusters))][0]
+        raise ValueError(f"init labels must be whole numbers from 0 to {model.n_clusters - 1}, got {bad:g}.")
+    return labels.astype(np.int64)
+
+
+def _check_unchanged(model: EGMM) -> None:
+    """Refuse parameters set since the fit that a stream cannot follow."""
+    now = model_parameters(model)
+    for name, value in model._fitted_parameters.items():
+        if now[name] != value:
+            raise ValueError(
+                f"partial_fit goes on from a model with {name}={value}, but {name}={now[name]} was set since; "
+                "set it back, or call fit, or partial_fit of sklearn.base.clone(model), to begin anew."
+            )
+
+
+def _batch_moments(model: EGMM, rows: RowSource) -> Moments:
+    with naming_entries(model, rows):
+        total = total_moments(rows, diagonal=is_diagonal(model.covariance_))
+    check_spread(total.variances, getattr(model, "feature_names_in_", None))
+    return total
+
+
+def _stream_of(model: EGMM, rows: RowSource) -> Stream:
+    """Return a stream that has seen what the fitted model has."""
+    # EBIC tells the rows' weight, which files of models do not hold.
+    weight = float(np.exp(2.0 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_))
+    covariance, shares, diagonal = model.covariance_, model.focal_sets_.shares, is_diagonal(model.covariance_)
+    centre = model.weights_ @ model.focal_means_
+    offsets = model.focal_means_ - centre
+    squares = offsets**2 if diagonal else offsets[:, :, None] * offsets[:, None, :]
+    spread = np.einsum("j,j...->...", model.weights_, model.stored_focal_covariances_ + squares)
+    total = Moments(weight, centre, weight * spread)
+    engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
+    prior = make_prior(model.prior, total, model.n_clusters, covariance)
+    units = Units.of(total)
+    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    within = params.variances.mean(axis=1)
+    ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
+    empty = ArrayRows(np.empty((0, len(centre))))
+    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty)
+    return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
+
+
+def _distance(model: EGMM, batch: Moments) -> str:
+    """Say how far a batch is from the model."""
+    within = model.stored_focal_covariances_
+    variances = within if is_diagonal(model.covariance_) else np.einsum("...dd->...d", within)
+    spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
+    away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
+    column = int(away.argmax())
+    return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
+
+
+def set_labels(model: EGMM, rows: Any) -> None:
+    """Set labels of rows in memory; those of an earlier fit are not these rows'."""
+    model.__dict__.pop("labels_", None)
+    if isinstance(rows, ArrayRows):
+        model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+
+
+def adopt(model: EGMM, found: ModelFit) -> None:
+    """Set an estimator's fitted attributes from a fit of its model."""
+    result = found.result
+    model.focal_sets_ = found.focal_sets
+    set_parameters(model, result.evaluation.params, result.problem)
+    set_log_likelihood(model, result.log_likelihood, float(result.problem.settings.weight[0]))
+    model.entropy_ = result.entropy
+    model.log_likelihood_history_ = result.history
+    model.n_iter_ = len(result.history) - 1
+    model.converged_ = result.is_converged
+    model.degenerate_ = result.is_degenerate
+    model._fitted_parameters = model_parameters(model)
+
+
+def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
+    """Set an estimator's parameters from those of a batch of one."""
+    layout, units = problem.layout, problem.units
+    focal_means, focal_covariances = focal_parameters(params, layout.shares, units, is_shared=layout.is_shared)
+    covariances = units.covariances_out(params.covariances[0], diagonal=layout.diagonal)
+    model.weights_ = params.weights[0]
+    model.means_ = params.means[0] * units.scale + units.centre
+    model.focal_means_ = focal_means
+    model.stored_covariances_ = covariances[0] if layout.is_shared else covariances
+    model.stored_focal_covariances_ = focal_covariances
+    model.covariance_ = str(problem.settings.model[0])
+    n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
+    args = (layout.shares, model.covariance_, layout.certainty, n_rows)
+    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args)
+
+
+def set_log_likelihood(model: EGMM, log_likelihood: float, weight: float) -> None:
+    """Set an estimator's log-likelihood and EBIC."""
+    model.log_likelihood_ = log_likelihood
+    model.ebic_ = ebic_of(log_likelihood, model.n_parameters_, weight)

@@ -4,9 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,25 +15,48 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
+from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
-from egmm.candidate import MARKS, Candidate, Deferred
-from egmm.cluster import BPEC, ECM, FCM, BootGMM
+from egmm.candidate import MARKS, Candidate, MixtureMaker, Outcome, mixture_criteria
+from egmm.cluster import (
+    BPEC,
+    CCM,
+    CECM,
+    ECM,
+    EVCLUS,
+    FCM,
+    MECM,
+    NNEVCLUS,
+    RECM,
+    TECM,
+    BootGMM,
+    CatECM,
+    ECMdd,
+    MultiViewECM,
+    MultiViewECMdd,
+)
 from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
-from egmm.em.fit import EXPECTED_PASSES, choose_engine
-from egmm.em.start import Sample
-from egmm.em.whole import can_fit_whole
-from egmm.fitted import criteria_of, first_best
+from egmm.em.criteria import CRITERIA, first_best
+from egmm.em.fit import (
+    EXPECTED_PASSES,
+    DataSummary,
+    Failure,
+    Specification,
+    choose_engine,
+    fit_all,
+    seconds_in_numpy,
+    summarise,
+)
+from egmm.em.sample import Sample
+from egmm.fitted import naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM, Seen, Tried
+from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
-
-CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
-"""Criteria of mixtures, and whether higher is better."""
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 COVARIANCE_BY = ("agreement", "criterion")
 """What chooses among the covariance models of the number of clusters that the criterion has chosen."""
@@ -49,12 +70,8 @@ NEXT_WEIGHT = 0.85
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
 
-WITH_SINGLETONS = ("pairs", "full", "singletons", "simple")
-"""Families of focal sets whose fits are compiled as a whole."""
-
-MANY_FITS = 60
-"""Fits of few rows that are worth compiling for, whether or not the code is in the cache: results must not depend on
-that. NumPy takes some 60 ms for each, the compiled code 3, and its compilation a minute or two, once."""
+WORTH_THREADS = 2.0
+"""Seconds of passes in NumPy from which on fits run in several threads."""
 
 COMPARED_ROWS = 2_000
 """Most rows of a sample on which partitions are compared."""
@@ -75,6 +92,10 @@ INDICES: dict[type, Index] = {
     ECM: Index("ans", False, attrgetter("ans_"), 2),
     BPEC: Index("delta_bel", True, attrgetter("decision_graph_.gap"), 2),
     BootGMM: Index("bic", False, attrgetter("bic_"), 1),
+    **{
+        kind: Index("ans", False, attrgetter("ans_"), 2)
+        for kind in (CCM, CECM, EVCLUS, MECM, NNEVCLUS, RECM, TECM, CatECM, ECMdd, MultiViewECM, MultiViewECMdd)
+    },
 }
 """The peers' own indices."""
 
@@ -147,7 +168,7 @@ class Selection:
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """One record per candidate; ``pandas.DataFrame(result.table())`` is a data frame."""
+        """One record per candidate; see also :meth:`to_dataframe`."""
         return [
             {
                 "n_clusters": candidate.n_clusters,
@@ -162,6 +183,16 @@ class Selection:
             }
             for candidate in self.candidates
         ]
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """All candidates as a data frame of pandas or polars, the best by the criterion first."""
+        records = sorted(self.table(), key=self._rank)
+        names = dict.fromkeys(name for record in records for name in record)
+        return make_frame({name: [record.get(name) for record in records] for name in names}, None, library)
+
+    def _rank(self, record: dict[str, Any]) -> tuple[bool, bool, float]:
+        value = record[self.criterion]
+        return bool(record["failure"]), bool(record["degenerate"]), -value if self.higher_is_better else value
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the criterion against the number of clusters, a line per covariance model."""
@@ -183,11 +214,18 @@ class Selection:
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
-        lines.append(f"* chosen: {self.n_clusters} clusters, {self.covariance}{how}")
+        lines.append(f"* chosen: {_clusters(self.n_clusters)}, {self.covariance}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
         return "\n".join(lines + [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used])
+
+    def _repr_html_(self) -> str:
+        counts, models = self._axes()
+        cells = {model: [" ".join(self._cell(count, model)).strip() for count in counts] for model in models}
+        notes = repr(self).splitlines()[2 + len(counts) :]
+        better = "higher" if self.higher_is_better else "lower"
+        return grid_html(f"{self.criterion.upper()} ({better} is better)", "clusters", counts, cells, notes)
 
     def _axes(self) -> tuple[list[int], list[str]]:
         counts = sorted({candidate.n_clusters for candidate in self.candidates})
@@ -221,6 +259,10 @@ class Selection:
         return Candidate(n_clusters, covariance)
 
 
+def _clusters(count: int) -> str:
+    return f"{count} cluster{'' if count == 1 else 's'}"
+
+
 def select_model(
     X: Any,
     n_clusters: Iterable[int] = range(2, 9),
@@ -237,8 +279,7 @@ def select_model(
 ) -> Selection:
     """Fit every combination of number of clusters and covariance model, and choose.
 
-    A criterion chooses the number of clusters, and what most of its covariance models agree on the covariance. A search
-    of sixty fits or more to few rows is compiled, which takes a minute or two the first time.
+    A criterion chooses the number of clusters, and agreement with the other covariance models chooses the covariance.
 
     Parameters
     ----------
@@ -246,7 +287,7 @@ def select_model(
         Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
         are read where they are and never copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try. The indices of `FCM`, `ECM` and `BPEC` need at least 2.
+        Numbers of clusters to try. The indices of all peers but `BootGMM` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
         Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
@@ -255,16 +296,17 @@ def select_model(
         What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
         one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
         on real data is nearer to the classes; with 'criterion' the best one.
-    estimator : FCM, ECM, BPEC or BootGMM, default=None
-        A peer to choose the number of clusters for, by its own index: MPC (maximised), ANS (minimised), the gap of
-        the delta-Bel graph (maximised) or BIC (minimised). None means `EGMM`.
+    estimator : estimator of egmm.cluster, default=None
+        A peer to choose the number of clusters for, by its own index: MPC of `FCM` (maximised), the gap of the
+        delta-Bel graph of `BPEC` (maximised), BIC of `BootGMM` (minimised), and ANS of all others (minimised).
+        `EKNNClus` finds the number by itself. None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts; None leaves an `estimator` its own.
     n_jobs : int or None, default=None
-        Threads or processes, whichever suits the fits; None means all cores this process may use. Results do not depend
-        on it.
+        Threads or processes, whichever suits the fits; None and -1 mean all cores this process may use. Results do not
+        depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
     **parameters : any
@@ -277,7 +319,7 @@ def select_model(
         ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
         fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
         the first. A fit that is seen to degenerate is given up, unless no fit is sound. ``.candidates`` has all fits;
-        where they are compiled, ``candidate.model`` is made when it is first asked for.
+        ``candidate.model`` is made when it is first asked for.
         ``.alternative`` is a model to look at: where the one of the best criterion and the one that agrees best with
         the others are at odds, the one of the two that is not chosen.
 
@@ -295,13 +337,12 @@ def select_model(
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
-    if n_jobs is not None:
-        check_integer("n_jobs", n_jobs, 1)
+    n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
         models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
-        base = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
+        base: Any = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         index = _index(estimator)
         criterion, higher_is_better = index.name, index.higher_is_better
@@ -311,43 +352,143 @@ def select_model(
         raise ValueError("n_clusters must name at least one choice, got an empty list.")
     if random_state is not None or base.random_state is None:
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
-    seen: Seen | None = None
-    if isinstance(base, EGMM):
-        base.set_params(engine=_engine(base, X, max(counts), len(counts) * len(models)))
-        seen = clone(base)._look(X, sample_weight)
     grid = [(model, count) for model in models for count in counts]
-    n_workers = 1 if is_remote(X) else n_jobs or available_cores()
-    # Compiled code runs beside other threads; NumPy's small steps would wait for each other.
-    in_threads = getattr(base, "engine", "") == "numba"
-    order = sorted(range(len(grid)), key=partial(_turn, grid, models, sorted(set(counts), reverse=True)))
-    done: dict[int, Candidate] = {}
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
-
-        def run(numbers: list[int], *, gives_up: bool) -> None:
-            jobs = [(_candidate(base, *grid[at]), grid[at][0], X, sample_weight, seen, gives_up) for at in numbers]
-            for at, candidate in zip(numbers, _fit_all(jobs, n_workers, in_threads), strict=True):
-                done[at] = candidate
-                progress.update(len(done), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-
-        run(order, gives_up=True)
-        if not any(candidate.is_sound for candidate in done.values()):
-            run([at for at in order if done[at].is_given_up], gives_up=False)
-    candidates = [done[at] for at in range(len(grid))]
-    if seen is not None and len(models) > 1:
-        candidates = _compared(candidates, seen.sample, criterion)
+        if isinstance(base, EGMM):
+            candidates = _search(base, grid, X, sample_weight, n_cores, progress, criterion)
+        else:
+            fit = {} if sample_weight is None else {"sample_weight": sample_weight}
+            jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
+            candidates = []
+            for candidate in in_order(_fit_peer, jobs, n_cores):
+                candidates.append(candidate)
+                progress.update(len(candidates), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
 
 
-def _turn(grid: list[tuple[str, int]], models: list[str], counts: list[int], at: int) -> float:
-    """When a candidate is fitted: the dearest first, for what they take tells whether processes pay.
+# Mixtures ----------------------------------------------------------------------------------------------------
 
-    Fits of as many clusters share their labels. One of them is fitted amid those of the next larger number, so that
-    the labels are there when the others come.
-    """
-    model, count = grid[at]
-    return counts.index(count) + (models.index(model) / len(models) or -0.5)
+
+def _search(
+    base: EGMM,
+    grid: list[tuple[str, int]],
+    X: Any,
+    sample_weight: Any,
+    n_cores: int,
+    progress: Progress,
+    criterion: str,
+) -> list[Candidate]:
+    """Fit all mixtures of a grid; those of one form together."""
+    check_parameters(base)
+    with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
+        diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
+        with naming_entries(base, rows):
+            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
+        check_spread(summary.total.variances)
+        search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
+        candidates = search.run(1 if is_remote(X) else n_cores)
+    if len({name for name, _ in grid}) > 1:
+        assert summary.sample is not None
+        return _compared(candidates, summary.sample, criterion)
+    return candidates
+
+
+class _Search:
+    """Fits of a grid under way."""
+
+    def __init__(
+        self,
+        base: EGMM,
+        rows: Any,
+        summary: DataSummary,
+        grid: list[tuple[str, int]],
+        data: tuple[Any, Any],
+        progress: Progress,
+    ) -> None:
+        self.rows, self.summary, self.data, self.progress = rows, summary, data, progress
+        self.models = [_candidate_of(base, name, count) for name, count in grid]
+        self.names = [name for name, _ in grid]
+        self.seconds = EXPECTED_PASSES * sum(map(self._pass_seconds, self.models))
+        self.engine = choose_engine(base.engine, self.seconds)
+        self.done: dict[int, Candidate] = {}
+
+    def run(self, n_workers: int) -> list[Candidate]:
+        """Fit all; what degenerates is given up, unless nothing is sound."""
+        self._fit(range(len(self.models)), n_workers, gives_up=True)
+        if not any(candidate.is_sound for candidate in self.done.values()):
+            given_up = [at for at, candidate in self.done.items() if candidate.is_given_up]
+            self._fit(given_up, n_workers, gives_up=False)
+        return [self.done[at] for at in range(len(self.models))]
+
+    def _pass_seconds(self, model: EGMM) -> float:
+        covariance = resolve_covariance(model.covariance, self.summary.shape[1])
+        return seconds_in_numpy(self.summary.shape, FocalSets.pairs(model.n_clusters).shares, covariance)
+
+    def _fit(self, numbers: Iterable[int], n_workers: int, *, gives_up: bool) -> None:
+        groups = self._groups(numbers, gives_up)
+        # Small steps of NumPy in several threads would only wait for each other.
+        with Threads(n_workers if self.seconds > WORTH_THREADS else 1) as threads:
+            for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
+                self.done |= found
+                last = next(reversed(found.values()))
+                self.progress.update(len(self.done), f"{_clusters(last.n_clusters)}, {last.covariance}")
+
+    def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
+        """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""
+        groups: dict[Any, dict[int, Specification | None]] = {}
+        for at in numbers:
+            model = self.models[at]
+            try:
+                _check_enough_rows(model, *self.summary.shape)
+                is_plain = model.focal_sets != "neighbours" if isinstance(model.focal_sets, str) else True
+                one = None
+                if is_plain and model.checkpoint is None and isinstance(model.init, str):
+                    one = specify(model, self.summary, family(model), gives_up=gives_up, engine=self.engine)
+                groups.setdefault(at if one is None else one.form, {})[at] = one
+            except ValueError as error:
+                self.done[at] = Candidate(model.n_clusters, self.names[at], failure=str(error))
+        return sorted(groups.values(), key=lambda group: -self.models[next(iter(group))].n_clusters)
+
+    def _fit_group(self, group: dict[int, Specification | None], gives_up: bool) -> dict[int, Candidate]:
+        began = time.perf_counter()
+        found: dict[int, ModelFit | Failure] = {}
+        specifications = [one for one in group.values() if one is not None]
+        if specifications:
+            results = fit_all(self.rows, self.summary, specifications)
+            for at, result in zip(group, results, strict=True):
+                if isinstance(result, Failure):
+                    found[at] = result
+                else:
+                    found[at] = ModelFit(family(self.models[at]), result)
+        for at in group if not specifications else ():
+            try:
+                found[at] = fit_model(self.models[at], self.rows, self.summary, gives_up=gives_up)
+            except ReadError:
+                raise  # It would meet every candidate.
+            except ValueError as error:
+                found[at] = Failure(str(error))
+        seconds = (time.perf_counter() - began) / len(group)
+        return {at: self._candidate(at, one, seconds) for at, one in found.items()}
+
+    def _candidate(self, at: int, found: ModelFit | Failure, seconds: float) -> Candidate:
+        model, name = self.models[at], self.names[at]
+        if isinstance(found, Failure):
+            return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
+        make = MixtureMaker(model, found, self.data)
+        return Candidate(
+            model.n_clusters, name, make, mixture_criteria(found), seconds, outcome=Outcome.of_mixture(found)
+        )
+
+
+def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
+    """A candidate to be fitted; each keeps its own checkpoint."""
+    candidate = clone(base).set_params(n_clusters=n_clusters, covariance=covariance)
+    if base.checkpoint is not None:
+        path = Path(base.checkpoint)
+        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{covariance}{path.suffix}")
+    return candidate
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
@@ -361,53 +502,12 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
 
 
-def _engine(base: EGMM, X: Any, most_clusters: int, n_fits: int) -> str:
-    """Engine of all fits together: what one fit would not repay, a search may."""
-    if is_remote(X):
-        return str(base.engine)
-    n_rows, n_features = np.shape(X)
-    shares = FocalSets.pairs(most_clusters).shares
-    is_plain_search = isinstance(base.init, str) and base.init == "mixture" and base.accelerate and base.prior is None
-    is_whole = is_plain_search and base.focal_sets in WITH_SINGLETONS and can_fit_whole(n_rows, n_features, shares)
-    if base.engine == "auto" and is_whole and n_fits >= MANY_FITS:
-        return "numba"
-    # Half the passes: the candidates are on average half as large as the largest.
-    return choose_engine(base.engine, n_rows, n_features, shares, False, EXPECTED_PASSES * (n_fits + 1) // 2)
-
-
-def _candidate(base: Any, model: str, n_clusters: int) -> Any:
-    """A candidate to be fitted; each keeps its own checkpoint."""
-    if not isinstance(base, EGMM):
-        return clone(base).set_params(n_clusters=n_clusters)
-    # Not a clone: scikit-learn's takes a third of a millisecond, and a search makes a hundred.
-    candidate = copy(base)
-    candidate.n_clusters, candidate.covariance = n_clusters, model
-    if base.checkpoint is not None:
-        path = Path(base.checkpoint)
-        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{model}{path.suffix}")
-    return candidate
-
-
-def _fit_all(jobs: list[tuple[Any, ...]], n_workers: int, in_threads: bool) -> Iterator[Candidate]:
-    """Fit candidates, in threads or processes; they come in the order of the jobs."""
-    if not in_threads:
-        yield from in_order(_fit_quietly, jobs, n_workers)
-        return
-    with _unwarned(), one_blas_thread(), Threads(n_workers) as threads:
-        yield from threads.map(partial(_fit, n_jobs=1) if n_workers > 1 else _fit, jobs)
-
-
 @contextmanager
 def _unwarned() -> Iterator[None]:
     """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def _fit_quietly(*job: Any, **options: Any) -> Candidate:
-    with _unwarned():
-        return _fit(*job, **options)
 
 
 def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
@@ -426,39 +526,22 @@ def _index(estimator: Any) -> Index:
     raise TypeError(f"estimator must be one of {known}, or None for EGMM; got {type(estimator).__name__}.")
 
 
-def _fit(
-    model: Any,
-    name: str,
-    X: Any,
-    sample_weight: Any,
-    seen: Seen | None,
-    gives_up: bool,
-    n_jobs: int | None = None,
-) -> Candidate:
+def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: int | None = None) -> Candidate:
     began, asked = time.perf_counter(), getattr(model, "n_jobs", None)
     if n_jobs is not None and hasattr(model, "n_jobs"):
         model.n_jobs = n_jobs  # Beside other fits; what comes later may have all cores again.
     try:
-        if seen is not None:
-            _check_enough_rows(model, *seen.shape)
-            tried = None if is_remote(X) else model._try(seen, gives_up=gives_up)
-            if isinstance(tried, Tried):
-                model.n_jobs = asked
-                made = Deferred(model, (X, sample_weight, seen), tried)
-                return Candidate(model.n_clusters, name, made, tried.criteria, time.perf_counter() - began)
-            model._fit(X, sample_weight, gives_up=gives_up, seen=seen, found=tried)
-            criteria = criteria_of(model.log_likelihood_, model.ebic_, model.entropy_, model.n_parameters_)
-        else:
-            model.fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-            index = _index(model)
-            criteria = {index.name: float(index.read(model))}
+        with _unwarned():
+            model.fit(X, **options)
     except ReadError:
         raise  # It would meet every candidate.
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     if hasattr(model, "n_jobs"):
         model.n_jobs = asked
-    return Candidate(model.n_clusters, name, model, criteria, time.perf_counter() - began)
+    index = _index(model)
+    criteria = {index.name: float(index.read(model))}
+    return Candidate.of_model(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
@@ -479,7 +562,7 @@ def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> li
     with one_blas_thread():
         for count in {candidates[at].n_clusters for at in sound}:
             places = [at for at in sound if candidates[at].n_clusters == count]
-            labels = np.array([candidates[at].labels(sample, drawn) for at in places])
+            labels = np.array([candidates[at].labels(sample.rows[drawn]) for at in places])
             weights = NEXT_WEIGHT ** np.arange(len(places))
             agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
             for at, agreement in zip(places, agreements, strict=True):

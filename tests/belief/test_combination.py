@@ -357,3 +357,27 @@ def test_pcr6_refuses_to_enumerate_for_ever(monkeypatch):
 def test_pcr6_ignores_an_empty_set_without_mass():
     loose = GOOD.over(FocalSets.full(2, empty=True))
     assert combine(loose, GOOD, rule="pcr6") == combine(GOOD, GOOD, rule="pcr6")
+
+
+def test_dubois_prade_takes_two_large_power_sets(rng: np.random.Generator) -> None:
+    n_clusters = 10
+    focal = FocalSets.full(n_clusters)
+    masses = rng.dirichlet(np.ones(len(focal)), size=(2, 1))
+    mass = combine(*(CredalPartition(one, focal) for one in masses), rule="dubois-prade").mass[0]
+    expected = np.zeros(2**n_clusters)
+    for mask, weight in zip(focal.masks, masses[0, 0], strict=True):
+        meets, joins = focal.masks & mask, focal.masks | mask
+        np.add.at(expected, np.where(meets == 0, joins, meets), weight * masses[1, 0])
+    np.testing.assert_allclose(mass, expected[1:], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n_clusters", "n_sources", "n_products"), [(13, 2, 67_092_481), (12, 3, 16_769_025)])
+def test_dubois_prade_refuses_what_would_take_minutes(n_clusters: int, n_sources: int, n_products: int) -> None:
+    focal = FocalSets.full(n_clusters)
+    source = CredalPartition(np.full((1, len(focal)), 1 / len(focal)), focal)
+    expected = (
+        f"rule='dubois-prade' would tell {n_products} products of sets apart; combine fewer sources at a time, use "
+        "smaller families, or a rule such as 'yager', which keeps no unions."
+    )
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        combine(*[source] * n_sources, rule="dubois-prade")

@@ -2,6 +2,7 @@ import copy
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import numpy as np
@@ -178,7 +179,7 @@ def test_to_dataframe():
 
 def test_to_dataframe_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=re.escape("data frames need pandas: pip install 'pandas'.")):
+    with pytest.raises(ImportError, match=re.escape("Data frames need pandas: pip install 'pandas'.")):
         PAPER.to_dataframe()
 
 
@@ -431,3 +432,22 @@ def test_sets_that_need_not_be_focal_are_given_by_their_members(rule):
     assert partition.sets(rule).tolist() == [[True, True], [True, False]]
     assert partition.upper(rule).tolist() == [[True, True], [True, False]]
     assert partition.lower(rule).tolist() == [[False, False], [True, False]]
+
+
+MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: CredalPartition(MASKED, FocalSets.singletons(2)), "mass"),
+        (lambda: CredalPartition.from_masses(MASKED, [{0}, {1}], 2), "mass"),
+        (lambda: CredalPartition.from_probabilities(MASKED), "probabilities"),
+        (lambda: CredalPartition.from_labels(np.ma.masked_array([0, 1], mask=[False, True])), "labels"),
+        (lambda: CredalPartition([[1.0]] * 2, FocalSets.singletons(1)).discount(MASKED[0]), "rate"),
+        (lambda: FocalSets(np.ma.masked_array([1, 2], mask=[False, True]), 2), "masks"),
+    ],
+)
+def test_what_is_below_a_mask_is_no_value(use: Callable[[], object], name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked, which have no value; "):
+        use()

@@ -124,7 +124,7 @@ def test_missing_file(path):
         CredalPartition.load(path)
 
 
-@pytest.mark.parametrize("name", ["p.csv", "p", "p.pkl"])
+@pytest.mark.parametrize("name", ["p.txt", "p", "p.pkl"])
 def test_other_suffixes_are_refused(tmp_path, name):
     message = re.escape(f"path must end in .npz or .parquet, got {name!r}.")
     with pytest.raises(ValueError, match=message):
@@ -144,3 +144,30 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=message):
         CredalPartition.load(tmp_path / "p.parquet")
     assert CredalPartition.load(tmp_path / "p.npz") == PARTITION
+
+
+def test_masses_are_read_from_the_tables_of_the_command_line(tmp_path):
+    path = tmp_path / "masses.csv"
+    path.write_text(
+        'row,name,∅,{1},"{1,3}",{2},{3}\n1,Anna,0,0.5,0.25,0,0.25\n2,Bert,0.125,0,0,0.875,0\n', encoding="utf-8"
+    )
+    partition = CredalPartition.load(path)
+    assert partition.n_clusters == 3
+    assert partition.mass[0, partition.focal_sets.index_of({0, 2})] == 0.25
+    assert partition.mass[1, partition.focal_sets.index_of({1})] == 0.875
+    assert partition.mass[1, partition.focal_sets.index_of(())] == 0.125
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("row,name\n1,Anna\n", "it has no column named by a set"),
+        ("", "it is empty or no CSV file"),
+        ("{1},{2}\n0.5,x\n", "could not convert string to float"),
+        ("{1},{2}\n0.5,0.1\n", "must sum to 1"),
+    ],
+)
+def test_tables_without_masses_are_refused(tmp_path, text, message):
+    (tmp_path / "masses.csv").write_text(text)
+    with pytest.raises(ValueError, match=f"masses.csv holds no credal partition: .*{message}"):
+        CredalPartition.load(tmp_path / "masses.csv")

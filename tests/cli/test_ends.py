@@ -82,3 +82,46 @@ def test_compare_shows_that_long_fits_go_on(call: Any, rows: Path) -> None:
     options = ["-c", "2", "--label", "side", "--algorithms", "bootgmm"]
     assert "BootGMM: masses" in call("compare", rows, *options).stderr
     assert call("compare", rows, *options, "--json").stderr == ""
+
+
+SWALLOWED = """
+import os, signal, sys, weakref
+
+class Thing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+import egmm.cli.figures as figures
+write = figures.write_figures
+
+def swallowing(*args):
+    if sys.argv.pop(1) == "while removing":
+        Thing()
+        for _ in range(1000):
+            pass
+    else:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+        except BaseException:
+            pass
+    write(*args)
+
+figures.write_figures = swallowing
+from egmm.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+@pytest.mark.parametrize("way", ["while removing", "by a library"])
+def test_ctrl_c_is_never_swallowed(tmp_path: Path, rows: Path, way: str) -> None:
+    arguments = ["fit", rows.name, "-c", "2", "--label", "side", "-q"]
+    command = [sys.executable, "-c", SWALLOWED.replace("sys.argv.pop(1)", repr(way)), *arguments]
+    result = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "Error: Stopped; nothing was written.\n"
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]

@@ -48,8 +48,9 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
     assert result.returncode == 0, tell(result)
     made = tmp_path / "made"
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
-    assert {"model.json", "masses.parquet", "labels.parquet", "summary.txt", "report.html"} <= names
-    assert {"figures/partition.png", "figures/masses.png", "figures/history.png"} <= names
+    assert {"model.json", "masses.csv", "labels.csv", "summary.txt", "report.html"} <= names
+    assert {"figures/partition.png", "figures/uncertainty.png", "figures/history.png"} <= names
+    assert "figures/masses.png" not in names  # the two groups are clear: all bars would look alike
     assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
     assert "1.000" in result.stdout  # purity against the known classes
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -61,7 +62,20 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
 
 
 def test_fit_gives_what_python_gives(call: Any, rows: Path, tmp_path: Path) -> None:
-    result = call("fit", rows, "-c", "2", "--columns", "height,width", "--out", "made", "--no-plots", "--quiet")
+    result = call(
+        "fit",
+        rows,
+        "-c",
+        "2",
+        "--columns",
+        "height,width",
+        "--out",
+        "made",
+        "--no-plots",
+        "--quiet",
+        "--table",
+        "parquet",
+    )
     assert (result.returncode, result.stdout) == (0, ""), tell(result)
     with rows.open() as file:
         table = list(csv.DictReader(file))
@@ -96,7 +110,7 @@ def test_tables_in_other_formats(call: Any, rows: Path, tmp_path: Path, kind: st
         assert [line["row"] for line in lines] == [str(i) for i in range(1, 41)]
     else:
         table = pytest.importorskip("pyarrow.feather").read_table(tmp_path / "made" / "masses.feather")
-        assert table.column_names == ["{1}", "{2}", "{1,2}"]
+        assert table.column_names == ["row", "{1}", "{2}", "{1,2}"]
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.npy", "rows.tsv", "rows.csv.gz"])
@@ -166,7 +180,7 @@ def test_info_fits_the_screen(call: Any, rows: Path) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--standardize"]])
 def test_streamed_and_loaded_rows_give_one_model(call: Any, rows: Path, tmp_path: Path, more: list[str]) -> None:
-    options = ["-c", "2", "--label", "side", "--no-plots", "--json", *more]
+    options = ["-c", "2", "--label", "side", "--no-plots", "--json", "--table", "parquet", *more]
     loaded, streamed = (
         json.loads(call("fit", rows, *options, "--out", name, f"--{name}").stdout) for name in ("no-stream", "stream")
     )
@@ -287,3 +301,11 @@ def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
     seconds = float(re.findall(r"Done in ([\d.]+) s", result.stdout)[0])
     assert seconds < 60
     assert run("demo").returncode == 1
+
+
+@pytest.mark.parametrize(("options", "same"), [(["-c", "2"], ["-c", "2,2"]), ([], ["--covariance", "EEE,EEE"])])
+def test_a_choice_named_twice_is_one(call: Any, rows: Path, options: list[str], same: list[str]) -> None:
+    common = ["fit", rows, "--label", "side", "--no-plots", "--json", "--force", "-c", "2"]
+    first, second = (json.loads(call(*common, *choice).stdout) for choice in (options, same))
+    del first["seconds"], second["seconds"]
+    assert first == second

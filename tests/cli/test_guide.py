@@ -5,8 +5,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import pairwise_distances
 
 from egmm import EGMM, CredalPartition
 
@@ -27,7 +29,8 @@ def test_examples_run_in_sequence(call: Any, tmp_path: Path) -> None:
         "\n".join(["a,b,c,d,species", *(f"{line},{name}" for line, name in zip(lines, species, strict=True))])
     )
     commands = re.findall(r"^    egmm ((?:fit|predict|info|compare) [^>\n]*)", GUIDE, re.MULTILINE)
-    assert len(commands) == 5
+    assert len(commands) == 8
+    np.savetxt(tmp_path / "proteins.csv", pairwise_distances(iris.data), delimiter=",")
     for command in commands:
         result = call(*shlex.split(command))
         assert result.returncode == 0, f"{command}\n{result.stderr}"
@@ -35,7 +38,8 @@ def test_examples_run_in_sequence(call: Any, tmp_path: Path) -> None:
     made = tmp_path / "flowers"
     named = re.findall(r"^\| `([\w/*.]+\.\w+)` \|", GUIDE, re.MULTILINE)
     found = {path.relative_to(made).as_posix() for path in made.rglob("[!.]*") if path.is_file()}
-    assert {re.sub(r"^figures/.*", "figures/*.png", name) for name in found} == set(named)
+    found = {re.sub(r"^figures/.*", "figures/*.png", name).replace(".parquet", ".csv") for name in found}
+    assert found == set(named)
     labels = parquet.read_table(made / "labels.parquet")
     assert labels.column_names == re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
     assert 'CredalPartition.load("flowers/masses.parquet")' in GUIDE

@@ -1,9 +1,19 @@
 """Where commands write: said before any work, files of one run together, files of others kept."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cli.conftest import environment
+from egmm.cli import output
+from egmm.cli.screen import CommandError
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("typer")
@@ -23,7 +33,7 @@ def test_a_forced_run_leaves_only_its_own_files_and_those_of_others(call: Any, r
     (made / "figures").mkdir(parents=True)
     (made / "figures" / "mine.png").write_text("precious")
     (made / "labels.csv").write_text("precious")  # of the name that a run with --table csv writes
-    assert call("fit", rows, "-c", "2:3", *FIT, "--force", "-q").returncode == 0
+    assert call("fit", rows, "-c", "2:3", "--table", "parquet", *FIT, "--force", "-q").returncode == 0
     assert {"masses.parquet", "figures/selection.png", "figures/partition.png"} <= files_in(made)
     assert call("fit", rows, "-c", "2", "--table", "feather", *FIT, "--no-plots", "--force", "-q").returncode == 0
     ours = {"model.json", "summary.txt", "report.html", "labels.feather", "masses.feather"}
@@ -77,3 +87,200 @@ def test_tables_that_cannot_be_written_are_named_before_any_work(call: Any, rows
         result = call(*command, "--out", out, "--force")
         assert (result.returncode, result.stdout) == (1, "")
         assert result.stderr.startswith(f"Error: {expected}"), result.stderr  # and nothing was fitted before
+
+
+# Inputs are never outputs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["itself", "a link to it", "the model"])
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+def test_predict_does_not_replace_what_it_reads(call: Any, rows: Path, tmp_path: Path, way: str, stream: str) -> None:
+    assert call("fit", rows, "-c", "2", *FIT, "--no-plots", "-q").returncode == 0
+    own = tmp_path / "own.parquet"
+    output.write_columns(own, {"width": [0.0, 8.0], "height": [0.0, 8.0]})
+    model = tmp_path / "made" / "model.json"
+    if way == "the model":
+        model = model.rename(tmp_path / "model.parquet")
+    (tmp_path / "link.parquet").symlink_to(own)
+    out = {"itself": "own.parquet", "a link to it": "link.parquet", "the model": "model.parquet"}[way]
+    before = own.read_bytes(), model.read_bytes()
+    result = call("predict", model, own, "--out", out, "--force", stream)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"Error: {out} is read by this command, which would replace it; give another --out.\n"
+    assert (own.read_bytes(), model.read_bytes()) == before
+
+
+def test_a_fit_does_not_remove_what_it_reads(call: Any, rows: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert call("fit", rows, "-c", "2", "--table", "csv", *FIT, "--no-plots", "-q").returncode == 0
+    rows.replace(made / "labels.csv")
+    for table in ("feather", "csv"):  # without and with a file of this name
+        for source in ("made/labels.csv", "made/labels*.csv"):
+            result = call("fit", source, "-c", "2", "--table", table, *FIT, "--no-plots", "--force")
+            assert result.returncode == 1
+            assert "made/labels.csv is read by this command, which would replace it" in result.stderr
+    (made / ".egmm-files").unlink()  # Nobody knows now whose it is.
+    result = call("fit", "made/labels.csv", "-c", "2", "--table", "csv", *FIT, "--no-plots", "--force")
+    assert "labels.csv is read by this command" in result.stderr
+    assert (made / "labels.csv").read_text().startswith("width,height,side\n")
+
+
+# Runs at the same time, and runs that are killed ------------------------------------------------------------------
+
+
+def test_of_two_runs_with_one_directory_one_succeeds(tmp_path: Path) -> None:
+    ready = threading.Barrier(2)
+    ends: list[str] = []
+    errors: list[str] = []
+
+    def write(text: str) -> None:
+        try:
+            with output.writing_directory(tmp_path / "race", force=False) as work:
+                (work / "a.txt").write_text(text)
+                (work / f"{text}.txt").write_text(text)
+                ready.wait(30)
+            ends.append(text)
+        except CommandError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ends) == 1
+    assert errors == [f"{tmp_path / 'race'} exists already; give another --out, or --force to write over it."]
+    assert files_in(tmp_path) == {"race/a.txt", f"race/{ends[0]}.txt"}
+    assert (tmp_path / "race" / "a.txt").read_text() == ends[0]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_a_table_written_meanwhile_is_kept(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    output.check_table(path, force=False)
+    path.write_text("of another run")
+    with pytest.raises(CommandError, match=f"table{suffix} exists already; give another --out, or --force"):
+        output.write_columns(path, {"a": [1.0]}, force=False)
+    assert path.read_text() == "of another run"
+    output.write_columns(path, {"a": [1.0]}, force=True)
+    assert path.read_bytes() != b"of another run"
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from egmm.cli import output
+
+n_left = int(sys.argv[1])
+rename, replace = Path.rename, Path.replace
+
+def counted(move):
+    def moved(self, target):
+        global n_left
+        if n_left == 0:
+            os._exit(9)
+        n_left -= 1
+        return move(self, target)
+    return moved
+
+Path.rename, Path.replace = counted(rename), counted(replace)
+with output.writing_directory(Path("made"), force=True) as work:
+    (work / "a.txt").write_text("second")
+    (work / "b.txt").write_text("second")
+"""
+
+
+@pytest.mark.parametrize("n_moves", [0, 1])
+def test_a_forced_run_killed_between_moves_mixes_nothing(tmp_path: Path, n_moves: int) -> None:
+    made = tmp_path / "made"
+    with output.writing_directory(made, force=False) as work:
+        (work / "a.txt").write_text("first")
+        (work / "b.txt").write_text("first")
+    (made / "own").mkdir()
+    (made / "own" / "mine.txt").write_text("precious")
+    (made / "broken link").symlink_to("nowhere")
+    code = [sys.executable, "-c", KILLED, str(n_moves)]
+    assert subprocess.run(code, cwd=tmp_path, env=environment(), check=False).returncode == 9
+    output.check_free(made, force=True)  # as the next run does
+    assert {(made / name).read_text() for name in ("a.txt", "b.txt")} == {["first", "second"][n_moves]}
+    assert (made / "own" / "mine.txt").read_text() == "precious"
+    assert (made / "broken link").is_symlink()
+    assert subprocess.run([*code[:-1], "99"], cwd=tmp_path, env=environment(), check=False).returncode == 0
+    assert {(made / name).read_text() for name in ("a.txt", "b.txt")} == {"second"}
+    assert [item.name for item in tmp_path.iterdir()] == ["made"]  # nothing is left of the killed run
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+def test_what_a_killed_run_left_goes_with_the_next(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom egmm.cli import output\n"
+        "with output.writing_directory(Path('made'), force=False) as work:\n"
+        "    (work / 'large').write_bytes(bytes(10**6)); print(flush=True); input()"
+    )
+    pipe = subprocess.PIPE
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment(), stdin=pipe, stdout=pipe)
+        for _ in range(2)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.readline()
+    killed, other = running
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert len(list(tmp_path.iterdir())) == 2
+    output.check_free(tmp_path / "made", force=False)
+    with output.writing_directory(tmp_path / "made", force=False):
+        assert len(list(tmp_path.iterdir())) == 2  # its own, and that of the run that goes on
+    other.communicate(b"\n")
+    assert [item.name for item in tmp_path.iterdir()] == ["made"]
+
+
+# Places that cannot be written ------------------------------------------------------------------------------------
+
+
+def test_places_that_are_none_are_refused_before_the_fit(call: Any, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "t.csv").symlink_to("t.csv")
+    long = "x" * 300
+    for arguments, expected in {
+        ("fit", "a"): "a cannot be written: Too many levels of symbolic links.",
+        ("fit", "a/below"): "a/below cannot be written: Too many levels of symbolic links.",
+        ("fit", long): f"{long} cannot be written: File name too long.",
+        ("fit", f"new/{long}"): f"{tmp_path}/{long} cannot be written: File name too long.",
+        ("fit", "/"): "/ is the root of all directories; name a directory below it with --out.",
+        ("compare", "t.csv"): "t.csv cannot be written: Too many levels of symbolic links.",
+        ("compare", f"{long}.csv"): f"{long}.csv cannot be written: File name too long.",
+    }.items():
+        command, out = arguments
+        result = call(command, rows, "-c", "2", "--label", "side", "--out", out, "--force")
+        assert (result.returncode, result.stdout, result.stderr) == (1, "", f"Error: {expected}\n")
+
+
+def test_the_longest_name_there_can_be_is_written(call: Any, rows: Path, tmp_path: Path) -> None:
+    name = "x" * os.pathconf(tmp_path, "PC_NAME_MAX")
+    result = call("fit", rows, "-c", "2", "--label", "side", "--out", name, "--no-plots", "-q")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / name / "model.json").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits to set")
+@pytest.mark.parametrize(("limit", "expected"), [(0, "made cannot be written: "), (100_000, "{}/made: ")])
+def test_a_full_disk_names_the_directory(tmp_path: Path, rows: Path, limit: int, expected: str) -> None:
+    # A limit on the size of files stands for the disk: without room at all, and with room for less than the report.
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); from egmm.cli import main"
+    arguments = ["fit", rows.name, "-c", "2", "--label", "side", "--out", "made", "-q"]
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", f"{code}; main()", *arguments],
+        cwd=tmp_path,
+        env=environment() | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"Error: {expected.format(tmp_path)}File too large.\n"
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]

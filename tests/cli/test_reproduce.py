@@ -22,7 +22,7 @@ def test_one_table_is_made_shown_and_not_computed_twice(call: Any, tmp_path: Pat
     assert first.returncode == 0, first.stderr
     assert "-55.90, -63.08" in first.stdout
     assert "reproduction/reproduction.html" in first.stdout
-    assert "A quick look" in first.stdout
+    assert "A part of the paper's runs" in first.stdout
     assert max(len(line) for line in first.stdout.splitlines()) <= 80
     assert "reproduce" in first.stderr  # progress
     again = call(*asked, "--json")
@@ -45,6 +45,18 @@ def test_bad_requests(call: Any, tmp_path: Path) -> None:
     assert (taken.returncode, taken.stdout) == (1, "")
     assert "mine exists already; give another --out" in taken.stderr
     assert call("reproduce", "--jobs", "0").returncode == 2
+
+
+def test_real_data_sets_are_chosen_by_name(call: Any, tmp_path: Path) -> None:
+    made = call("reproduce", "--quick", "--only", "table:purity", "--sets", "wine", "--jobs", "1", "--json")
+    assert made.returncode == 0, made.stderr
+    cells = (tmp_path / "reproduction" / "cells.csv").read_text("utf-8").splitlines()
+    assert {line.split(",")[1] for line in cells[1:]} == {"Wine"}
+    page = (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8")
+    assert "`egmm reproduce --quick --sets Wine --only table:purity`" in page
+    unknown = call("reproduce", "--sets", "Wine,Mnist")
+    assert unknown.returncode == 2
+    assert "'mnist' is not one of ecoli, iris" in " ".join(unknown.stderr.replace("│", " ").split())
 
 
 def test_bad_data_directory_in_its_own_process(run: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Images on the command line."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,24 @@ def test_a_picture_is_segmented_into_its_halves(run: Any, picture: Path, tmp_pat
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert list(found["voxels"].values()) == [600, 600]
-    assert found["files"] == ["ambiguity.png", "approximations.png", "labels.png"]
+    assert found["files"] == ["ambiguity.png", "approximations.png", "clusters.png", "labels.png"]
     labels = np.asarray(pillow.open(tmp_path / "made" / "labels.png"))
     assert len(np.unique(labels[:, :20])) == 1
     assert labels[0, 0] < labels[0, -1]
+
+
+def test_a_colour_picture_is_segmented_by_its_colours(call: Any, tmp_path: Path) -> None:
+    # Red and green of one lightness: grey levels could not tell them apart.
+    pixels = np.where(np.arange(40)[None, :, None] < 20, [200, 30, 30], [20, 130, 20]).repeat(30, axis=0)
+    noisy = np.clip(pixels + np.random.default_rng(0).normal(0, 4, pixels.shape), 0, 255).astype(np.uint8)
+    pillow.fromarray(noisy).save(tmp_path / "colours.png")
+    result = call("segment", "colours.png", "-c", "2")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"red +600", result.stdout)
+    assert re.search(r"green +600", result.stdout)
+    grey = call("segment", "colours.png", "-c", "2", "--colour", "grey", "--json", "--out", "grey")
+    assert list(json.loads(grey.stdout)["voxels"].values()) != [600, 600]
+    assert call("segment", "colours.png", "--colour", "hsv").returncode == 2
 
 
 def test_a_volume_is_written_as_one(call: Any, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_rows_of_the_report_have_the_numbers_of_the_file(
 
 def test_streamed_fits_write_the_same_files(call: Any, rows: Path, tmp_path: Path) -> None:
     for name in ("stream", "no-stream"):
-        result = call("fit", rows, *OPTIONS, f"--{name}", "--out", name)
+        result = call("fit", rows, *OPTIONS, f"--{name}", "--out", name, "--table", "parquet")
         assert result.returncode == 0
         assert "Warning" not in result.stderr
     streamed, whole = tmp_path / "stream", tmp_path / "no-stream"
@@ -106,7 +106,10 @@ def test_predict_needs_no_names(call: Any, rows: Path, how: str) -> None:
 
 BAD = {
     "unknown label": (["--label", "nope"], "no column 'nope'; its columns are width, height, side"),
-    "text": ([], "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with"),
+    "text": (
+        ["--columns", "width,side"],
+        "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with",
+    ),
     "unknown column": (["--columns", "width,depth"], "rows.csv has no column 'depth'; its columns are width"),
 }
 
@@ -131,7 +134,8 @@ def test_columns_of_npy_files_are_not_chosen_among(call: Any, tmp_path: Path) ->
     for options in (["--label", "x3"], ["--columns", "x1,x2"]):
         assert way_out in call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
         assert call("fit", "rows.npy", "-c", "2", "--no-plots", "--out", options[1], *options).returncode == 0
-    assert "use --no-stream" in call("fit", "rows.npy", "--stream", "--columns", "x1,x2,x3", "--label", "x3").stderr
+    said = call("fit", "rows.npy", "--stream", "--columns", "x1,x2,x3", "--label", "x3").stderr
+    assert "--label 'x3' is also among --columns" in said
     for options in (["--label", "side"], ["--columns", "width"]):
         said = call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
         assert f"rows.npy has no column {options[1]!r}; its columns are x1, x2, x3" in said

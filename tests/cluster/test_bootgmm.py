@@ -220,7 +220,7 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
         ({"n_clusters": [2, 3], "init": [[0.0, 0.0], [6.0, 0.0]]}, ValueError, "init must be 'kmeans' or 'random'"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
         ({"reg_covar": -1.0}, ValueError, r"reg_covar must be a finite number in \[0, inf\], got -1"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, or -1 for all cores, got 0"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, error, message):
@@ -237,13 +237,13 @@ def test_no_mixture_no_bootstrap():
 def test_where_all_replicates_are_narrow_none_is_left_out():
     X = overlapping(0)
     model = EGMM(2, focal_sets="singletons", covariance="VVV", random_state=0).fit(X)
-    model.covariances_ = 1e6 * model.covariances_
+    model.stored_covariances_ = 1e6 * model.stored_covariances_
     replicates, n_failed = bootstrap(X, model, "VVV", X.mean(axis=0), 0, 4, n_jobs=1, verbose=False)
     assert (len(replicates.weights), n_failed) == (4, 0)
 
 
 def test_a_mixture_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr(EGMM, "_check_parameters", lambda self: setattr(self, "max_iter", 1))
+    monkeypatch.setattr("egmm.mixture.check_parameters", lambda model: setattr(model, "max_iter", 1))
     with pytest.warns(ConvergenceWarning, match=r"The mixture chosen \(2 clusters, VVV\) did not converge"):
         BootGMM(2, n_bootstrap=10, covariance="VVV", random_state=0).fit(overlapping(3))
 
@@ -275,3 +275,14 @@ def test_intervals_cover_the_true_probabilities():
         lower, upper = model.intervals_.T
         covered.append(np.mean((lower <= at) & (at <= upper)))
     assert 0.75 < np.mean(covered) <= 1.0
+
+
+def test_chunks_of_rows_make_no_difference(monkeypatch):
+    X = three_groups()
+    parameters = {"n_clusters": 3, "covariance": "EEE", "n_bootstrap": 10, "n_references": 20, "random_state": 0}
+    whole = BootGMM(**parameters).fit(X)
+    monkeypatch.setattr("egmm.cluster.bootgmm.CHUNK_ENTRIES", 3 * 10 * 7)  # seven rows at a time
+    parts = BootGMM(**parameters).fit(X)
+    assert parts.intervals_.shape == (20 * 19 // 2, 2)
+    np.testing.assert_allclose(parts.intervals_, whole.intervals_, atol=1e-6)
+    np.testing.assert_allclose(parts.predict_mass(X), whole.predict_mass(X), atol=1e-4)

@@ -9,7 +9,7 @@ from checks import nearly_equal_rows, three_groups
 from egmm import ECM, FCM
 from egmm.cluster.descent import descend
 from egmm.cluster.prototypes import starting_means
-from egmm.em.start import Sample, draw_sample
+from egmm.em.sample import Sample, draw_sample
 from egmm.rows.array import ArrayRows
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from egmm import BPEC, ECM, FocalSets
+from egmm import BPEC, ECM, CredalPartition, FocalSets
 from egmm.cluster import delta_bel
+from egmm.metrics import credal_rand_index, pairwise_nonspecificity
 
 REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "r_peers.json").read_text())
 TOL = 1e-8
@@ -90,3 +91,26 @@ def test_families_are_those_of_the_reference():
         entry = REFERENCE[name]["ecm"]
         family = FocalSets.of(entry["type"], REFERENCE[name]["c"], empty=True)
         assert sorted(columns(family, entry["focal"])) == list(range(len(family)))
+
+
+@pytest.mark.paper
+def test_ecm_has_the_numbers_of_the_vignette(data_directory):
+    def table(name):
+        return np.loadtxt(data_directory / "belief" / f"{name}.csv", delimiter=",", skiprows=1)
+
+    butterfly = table("butterfly")[:, :2]
+    ecm = ECM(2, focal_sets="full", delta=5, init=[[-4.0, 0.0], [4.0, 0.0]], tol=1e-3).fit(butterfly)
+    assert ecm.objective_ == pytest.approx(35.16, abs=5e-3)
+    assert ecm.ans_ == pytest.approx(0.29, abs=5e-3)
+    # Printed where R stopped, on the way to the same fixed point.
+    np.testing.assert_allclose(ecm.means_, [[-3.5218, 0.0055], [3.6418, 0.0692]], atol=1e-2)
+    assert (ecm.partition(butterfly).sets() == 0).sum() == 1
+    X, y = table("fourclass")[:, :2], table("fourclass")[:, 2].astype(int)
+    family = [members for members in FocalSets.pairs(4) if len(members) < 4]
+    means = np.array([X[y == c].mean(axis=0) for c in np.unique(y)])
+    fitted = ECM(4, focal_sets=family, delta=3.5, init=means, tol=1e-3).fit(X)
+    # R's masses are those from before the last update of the prototypes.
+    with pytest.warns(UserWarning, match="did not converge"):
+        partition = fitted.set_params(max_iter=fitted.n_iter_ - 1).fit(X).partition(X)
+    assert credal_rand_index(partition, CredalPartition.from_labels(y)) == pytest.approx(0.7948521, abs=1e-5)
+    assert pairwise_nonspecificity(partition) == pytest.approx(0.4504993, abs=1e-5)

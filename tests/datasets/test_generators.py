@@ -5,7 +5,14 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import norm
 
-from egmm.datasets import make_blobs_with_overlap, make_diamond, make_four_class, make_two_class
+from egmm.datasets import (
+    draw_links,
+    make_bananas,
+    make_blobs_with_overlap,
+    make_diamond,
+    make_four_class,
+    make_two_class,
+)
 
 GAUSSIAN = [make_two_class, make_four_class, make_blobs_with_overlap]
 
@@ -102,3 +109,31 @@ def test_bad_arguments_are_named() -> None:
         make_blobs_with_overlap(overlap=0)
     with pytest.raises(ValueError, match=r"overlap must be a finite number in \(0, 1\], got 1\.5\."):
         make_blobs_with_overlap(overlap=1.5)
+
+
+def test_bananas_lie_on_their_arcs() -> None:
+    X, y = make_bananas(2000, radius=3.0, noise=0.0, random_state=0)
+    np.testing.assert_allclose(np.linalg.norm(X[y == 0], axis=1), 3.0)
+    np.testing.assert_allclose(np.linalg.norm(X[y == 1] + 2.25, axis=1), 3.0)
+    # Angles from the second axis: between 0.125 and 1.375 pi of the first class, between -0.875 and 0.375 of the other.
+    for group, least, most in ((X[y == 0], 0.125, 1.375), (X[y == 1] + 2.25, -0.875, 0.375)):
+        turn = np.arctan2(group[:, 0], group[:, 1]) / np.pi
+        turn = np.where(turn < least - 1e-9, turn + 2, turn)
+        assert least <= turn.min() + 1e-9
+        assert turn.max() <= most + 1e-9
+        assert np.ptp(turn) > 1.2
+    noisy = make_bananas(2000, radius=0.0, noise=2.0, random_state=0)[0]
+    assert noisy.std() == pytest.approx(2.0, rel=0.1)
+
+
+def test_links_say_what_the_labels_say() -> None:
+    y = np.array(["a", "b", "a", "b", "b", "c"])
+    for n_links in (0, 5, 14, 15):
+        must, cannot = draw_links(y, n_links, random_state=0)
+        pairs = [tuple(pair) for pair in np.concatenate([must, cannot]).tolist()]
+        assert len(set(pairs)) == n_links
+        assert all(0 <= first < second < 6 for first, second in pairs)
+        assert (y[must[:, 0]] == y[must[:, 1]]).all()
+        assert (y[cannot[:, 0]] != y[cannot[:, 1]]).all()
+    with pytest.raises(ValueError, match="n_links must be an integer from 0 to 15, got 16"):
+        draw_links(y, 16)

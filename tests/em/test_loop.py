@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from egmm.em.accelerate import QuasiNewton
+from egmm.em.loop import Ascent
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
@@ -12,8 +14,6 @@ from sklearn.preprocessing import scale
 import oracles
 from egmm import EGMM
 from egmm.datasets import make_blobs_with_overlap, make_diamond, make_four_class, make_two_class
-from egmm.em.accelerate import QuasiNewton
-from egmm.em.loop import Ascent
 from egmm.em.parameters import NotPositiveDefiniteError
 from egmm.rows.array import ArrayRows
 from em.problems import problem_of, start_of

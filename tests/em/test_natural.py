@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from egmm.em.tangent import project
 
 from egmm.belief.focal import FocalSets
 from egmm.em import natural
@@ -10,7 +11,6 @@ from egmm.em.covariance import MODELS, SHARED, is_diagonal
 from egmm.em.mstep import cluster_means, expected_terms, m_step, start_from_groups
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.statistics import Statistics, moments
-from egmm.em.tangent import project
 from em.covariance_cases import group_statistics, random_scatters, solve
 from em.oracles_covariance import belongs, focal_gaussian, q_value, statistics
 

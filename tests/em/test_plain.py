@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from egmm.em.loop import Ascent
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm import EGMM
 from egmm.em import estep_numba, plain
-from egmm.em.loop import Ascent
 from egmm.em.parameters import NotPositiveDefiniteError, Parameters
 from egmm.em.problem import Problem
 from em.problems import problem_of, start_of

@@ -1,10 +1,15 @@
 """Rows that come in batches and are seen once."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import entr
 
 from egmm import EGMM, scan
+from egmm.em.covariance import MODELS
+from egmm.em.problem import Point
 from egmm.em.stream import EXPONENT
 
 
@@ -112,19 +117,72 @@ def test_a_fit_that_fails_leaves_a_stream_as_it_was() -> None:
     np.testing.assert_array_equal(model.partial_fit(X[300:]).means_, other.partial_fit(X[300:]).means_)
 
 
-def test_parameters_set_in_between_are_not_those_of_the_stream() -> None:
+CHANGES = {"n_clusters": 3, "covariance": "VVV", "focal_sets": "full", "reg_covar": 0.1, "prior": {}, "certainty": 1.0}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("begin", ["fit", "partial_fit", "load"])
+def test_parameters_that_a_stream_cannot_follow_are_refused(tmp_path, name, begin) -> None:
     X = overlapping(600, seed=10)
-    model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
-    model.set_params(covariance="VVV", n_clusters=5).partial_fit(X[300:])
-    other.partial_fit(X[300:])
-    assert (model.n_parameters_, model.ebic_) == (other.n_parameters_, other.ebic_)
+    model = getattr(EGMM(2, random_state=0), "fit" if begin == "load" else begin)(X[:300])
+    if begin == "load":
+        model.save(tmp_path / "model.json")
+        model = EGMM.load(tmp_path / "model.json")
+    old, before = getattr(model, name), model.means_
+    model.set_params(**{name: CHANGES[name]})
+    expected = (
+        f"partial_fit goes on from a model with {name}={old!r}, but {name}={CHANGES[name]!r} was set since; set it back"
+    )
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        model.partial_fit(X[300:])
+    np.testing.assert_array_equal(model.means_, before)
+    model.set_params(**{name: old}).partial_fit(X[300:])
     assert len(model.log_likelihood_history_) == model.n_iter_ + 1
 
 
-def test_a_fit_ends_a_stream() -> None:
+def test_a_fit_begins_a_stream_anew() -> None:
     X = overlapping(400, seed=7)
     model = EGMM(2, random_state=0).partial_fit(X[:200]).partial_fit(X[200:])
-    model.fit(X)
-    np.testing.assert_array_equal(model.means_, EGMM(2, random_state=0).fit(X).means_)
-    again = model.partial_fit(X)
-    np.testing.assert_array_equal(again.means_, EGMM(2, random_state=0).partial_fit(X).means_)
+    fresh = EGMM(2, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.fit(X).means_, fresh.means_)
+    np.testing.assert_array_equal(model.partial_fit(X).means_, fresh.partial_fit(X).means_)
+
+
+@pytest.mark.parametrize("way", ["fit", "load"])
+def test_a_few_more_rows_do_not_throw_a_model_away(tmp_path, way) -> None:
+    X = overlapping(10_000, seed=11)
+    model = EGMM(3, random_state=0).fit(X)
+    if way == "load":
+        model.save(tmp_path / "model.json")
+        model = EGMM.load(tmp_path / "model.json")
+    before = model.means_, model.covariances_
+    model.partial_fit(X[:3])
+    # A batch of 3 after 10 000 rows counts (3 / 10 003)^0.6, less than one percent.
+    for old, new in zip(before, (model.means_, model.covariances_), strict=True):
+        assert 0 < np.abs(new - old).max() < 0.05
+
+
+@pytest.mark.parametrize("certainty", [0.0, 1.0])
+@pytest.mark.parametrize("covariance", MODELS)
+def test_a_model_expects_what_gives_it_back(covariance, certainty) -> None:
+    X = overlapping(2_000, seed=12)
+    model = EGMM(2, covariance=covariance, certainty=certainty, random_state=0, tol=1e-9, max_iter=5000).fit(X)
+    with model._open(X) as rows:
+        stream = model._stream_of_model(rows)
+    np.testing.assert_allclose(stream.weight, len(X), rtol=1e-9)
+    problem = replace(stream.problem, moments=stream.problem.moments._replace(scatter=stream.scatter))
+    point = Point(stream.params, problem.components(stream.params), stream.statistics, 0.0, 0.0)
+    for given, back in zip(stream.params, problem.m_step(point), strict=True):
+        np.testing.assert_allclose(back, given, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("covariance", ["EEE", "VVV"])
+@pytest.mark.parametrize("shift", [1e9, 1e60, 1e140])
+def test_a_far_batch_says_what_is_wrong(covariance, shift) -> None:
+    X = overlapping(600, seed=8)
+    model = EGMM(2, covariance=covariance, random_state=0).fit(X)
+    before = model.means_
+    expected = r"X lies .* deviations from the nearest cluster in column \d, too far for one model of all rows"
+    with pytest.raises(ValueError, match=expected):
+        model.partial_fit(X[:50] + shift)
+    np.testing.assert_array_equal(model.means_, before)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from egmm.em.loop import Ascent
+from egmm.em.whole import Wanted, can_fit_whole, fit_whole
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
@@ -17,11 +19,9 @@ from egmm import EGMM, FocalSets, select_model
 from egmm.candidate import Deferred
 from egmm.em import celeux_govaert, degenerate, estep, fit, whole
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
-from egmm.em.loop import Ascent
 from egmm.em.parameters import Parameters
 from egmm.em.problem import Problem
 from egmm.em.start import Sample
-from egmm.em.whole import Wanted, can_fit_whole, fit_whole
 from em.problems import problem_of, start_of
 
 PEERS = json.loads((Path(__file__).parents[1] / "reference" / "r_peers.json").read_text())

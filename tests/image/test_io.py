@@ -239,7 +239,6 @@ def test_shapes_and_affines_that_differ_are_named(tmp_path: Path, volume: np.nda
         (np.where(np.eye(4), np.finfo(float).max, 1.0), None, ValueError, r"1.79769e\+308, too .* at voxel \(0, 0\)"),
         (np.where(np.eye(4), -np.finfo(float).max, 1.0), None, ValueError, r"-1.79769e\+308, too large .* \(4 voxels"),
         (2**60 + np.arange(16).reshape(4, 4), None, ValueError, r"image is constant \(1.15292e\+18\)"),
-        (np.zeros((9, 9, 3), dtype=np.uint8), None, ValueError, r"\(9, 9, 3\) .* looks like a colour image"),
         (np.zeros((2, 2, 2, 2)), None, ValueError, r"2 or a volume of 3 dimensions, got shape \(2, 2, 2, 2\)"),
         (np.zeros(5), None, ValueError, r"got shape \(5,\)"),
         (np.zeros((0, 3)), None, ValueError, r"image is empty: its shape is \(0, 3\)"),
@@ -262,10 +261,12 @@ def test_a_nan_outside_the_mask_does_no_harm() -> None:
     assert (labels.ravel()[1:] > 0).all()
 
 
-def test_colour_pictures_are_refused(tmp_path: Path) -> None:
+def test_colour_pictures_are_no_grey_images(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\(9, 9, 3\) .* looks like a colour image"):
+        read_image(np.zeros((9, 9, 3), dtype=np.uint8))
     Pillow.new("RGB", (8, 8)).save(tmp_path / "colour.png")
     with pytest.raises(ValueError, match=r"colour.png is a colour picture \(mode RGB\), but grey levels are needed"):
-        segment(tmp_path / "colour.png", n_clusters=2)
+        read_image(tmp_path / "colour.png")
     palette = Pillow.new("P", (8, 8))
     palette.putpalette([0, 0, 0, 255, 0, 0])
     palette.save(tmp_path / "palette.png")

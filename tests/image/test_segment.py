@@ -1,6 +1,7 @@
 """Segmentation: what is clustered, how clusters are numbered, and how well tissues are found."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -249,7 +250,7 @@ def test_maps_agree_with_the_partition(brain: BrainPhantom) -> None:
     np.testing.assert_allclose(result.ambiguity()[brain.mask], whole.nonspecificity() / np.log2(3), atol=1e-6)
     np.testing.assert_allclose(result.mass({1})[brain.mask], whole.mass[:, 1], atol=1e-6)
     assert result.n_ambiguous == (result.upper().sum(axis=-1) > 1).sum()
-    assert f"; {100 * result.n_ambiguous / result.n_voxels:.1f} % ambiguous)" in repr(result)
+    assert f"; {100 * result.n_ambiguous / result.n_voxels:.1f} % open)" in repr(result)
     assert not result.conflict().any()
     assert not segment(brain.t1, brain.mask, 1).ambiguity().any()
     loose = segment(brain.t1, brain.mask, estimator=ECM(3, delta=20, random_state=0))
@@ -300,3 +301,25 @@ def test_tissues_of_a_real_brain_are_found_better_than_atropos_does(data_directo
     labels = segment(data["t1"], mask, 3, spatial=True).labels()[mask]
     found = [dice(labels, truth, tissue) for tissue in (1, 2, 3)]
     assert all(np.array(found) > [0.922, 0.899, 0.906])
+
+
+class _Weighted(NamedTuple):
+    """A fit of which only the weights count."""
+
+    focal_sets_: FocalSets
+    weights_: np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        # {1}, {2}, {1,2}, {3}, {1,3}, {2,3}: a pair is compared with the lightest of its own clusters.
+        ([0.30, 0.30, 0.01, 0.36, 0.01, 0.02], False),
+        ([0.05, 0.20, 0.60, 0.10, 0.02, 0.03], True),
+        ([0.40, 0.40, 0.02, 0.02, 0.02, 0.14], True),
+    ],
+)
+def test_a_pair_heavier_than_its_clusters_is_a_cluster_in_disguise(weights, expected) -> None:
+    sets = [{0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}]
+    model = _Weighted(FocalSets.from_sets(sets, 3), np.array(weights))
+    assert _has_disguised_cluster(model) is expected

@@ -163,3 +163,8 @@ def test_bad_test_parameters_are_named() -> None:
             critical(7, 1.5)
     with pytest.raises(TypeError, match=r"n_datasets must be an integer >= 1, got 8\.0\."):
         bonferroni_dunn_difference(7, 8.0)
+
+
+def test_what_is_below_a_mask_is_no_value() -> None:
+    with pytest.raises(ValueError, match=r"^scores has 1 entry of 2 masked, which have no value; "):
+        average_ranks(np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]))

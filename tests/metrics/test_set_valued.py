@@ -113,3 +113,8 @@ def test_bad_arguments_are_named() -> None:
         set_scores([0, 1, 1], np.eye(2, dtype=bool))
     with pytest.raises(ValueError, match=r"reward must be a finite number in \[0\.5, 1\], got 0\.4\."):
         discounted_utility([0, 1], np.eye(2, dtype=bool), reward=0.4)
+
+
+def test_what_is_below_a_mask_is_no_value() -> None:
+    with pytest.raises(ValueError, match=r"^sets has 1 entry of 2 masked, which have no value; "):
+        set_scores([0], np.ma.masked_array([[True, False]], mask=[[False, True]]))

@@ -28,9 +28,9 @@ def test_one_panel_per_cluster_with_counts() -> None:
     assert len(axes) == 2
     for cluster, (ax, name) in enumerate(zip(axes, result.names, strict=True)):
         sure, both = int(lower[..., cluster].sum()), int((upper & ~lower)[..., cluster].sum())
-        assert ax.get_title() == f"{name}\n{sure} sure, {both} ambiguous"
-    legend = axes[0].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["surely in the cluster", "possibly (ambiguous)"]
+        assert ax.get_title().replace("\u202f", "") == f"{name}\n{sure} sure, {both} open"
+    legend = axes[0].figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["surely in the cluster", "possibly (open)"]
     assert [handle.get_color() for handle in legend.legend_handles] == [LOWER, UPPER]
     plt.close("all")
 

@@ -32,7 +32,7 @@ def decode(text: str, kind: str) -> Any:
 
 def values_of(data: dict[str, Any], n_features: int) -> Any:
     """Rows as the page shows them: offsets from the centre, and the centre."""
-    return decode(data["values"], "<f4").reshape(n_features, -1).T + np.array(data["centre"])
+    return decode(data["values"], "<f4").reshape(n_features, -1).T * np.array(data["units"]) + np.array(data["centre"])
 
 
 def test_page_is_one_file_without_addresses_to_load() -> None:
@@ -183,8 +183,8 @@ def test_python_to_reproduce_is_what_was_asked_for() -> None:
 def test_words_say_what_is_sure_and_what_is_not() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0.1, 0.9], [0.2, 0.8, 0], [1, 0, 0]], FocalSets.full(2))
     words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
-    assert "1 row (25.0 %) is open: the set chosen for it has several clusters" in words
-    assert "No row is open" in " ".join(describe(MODEL, partition[[0, 2]]))
+    assert "1 row (25.0 %) is open: its heaviest set has several clusters" in words
+    assert "Every row is sure" in " ".join(describe(MODEL, partition[[0, 2]]))
     assert "1 row (25.0 %) lies far from every component" in words
     assert "clusters {1,2}, with 22.5 % of all mass" in words
 
@@ -257,3 +257,12 @@ def test_a_consensus_is_shown_without_mixing_weights() -> None:
     assert '"weight": null' not in render_report(MODEL, X)
     with pytest.raises(ValueError, match="X and partition must have equally many rows"):
         render_report(MODEL, X, partition=consensus[:2])
+
+
+def test_values_beyond_single_precision_stay_numbers(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(40, 3)) + 5.0 * (np.arange(40) % 2)[:, None]
+    X *= [1e60, 1e-60, 1.0]
+    data = data_of(render_report(EGMM(2, random_state=0).fit(X), X))
+    assert np.isfinite(decode(data["values"], "<f4")).all()
+    np.testing.assert_allclose(values_of(data, 3) / np.abs(X).max(axis=0), X / np.abs(X).max(axis=0), atol=1e-6)
+    assert data["units"][2] == 1.0  # and ordinary columns are stored as they are

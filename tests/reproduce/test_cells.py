@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,8 +75,8 @@ def test_two_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("data_directory")
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, uci: Any) -> None:
+    uci("seeds")
     pytest.importorskip("typer")
     out, cells = tmp_path / "out", tmp_path / "out" / "cells.jsonl"
     command = [sys.executable, "-m", "egmm", "reproduce", "--quick", "--only", "table:purity"]

@@ -1,5 +1,6 @@
 """Dask collections: what is computed where, and how those that cannot be fitted are refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +292,23 @@ def test_read_from_files(X: np.ndarray, tmp_path: Path) -> None:
         pyarrow.parquet.write_table(part, tmp_path / f"{at}.parquet")
     rows = dask.dataframe.read_parquet(tmp_path)
     assert_same_bits(EGMM(2, random_state=0).fit(rows), EGMM(2, random_state=0).fit(X))
+
+
+@pytest.mark.parametrize("what", ["X", "sample_weight"])
+@pytest.mark.parametrize(
+    "part",
+    [lambda X: X + 1j, lambda X: X.astype(str), lambda X: X.astype(object)],
+    ids=["complex", "text", "objects"],
+)
+def test_chunks_of_another_kind_than_declared_are_refused(what: str, part: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    given = {"X": dask.array.from_array(X, chunks=20), "sample_weight": dask.array.ones(40, chunks=20)}
+    rows = part(X if what == "X" else np.ones(40).round(1))
+    chunks = [dask.delayed(rows[:20]), dask.delayed(rows[20:])]
+    shape = (20, 2) if what == "X" else (20,)
+    given[what] = dask.array.concatenate([dask.array.from_delayed(chunk, shape, dtype=float) for chunk in chunks])
+    expected = (
+        f"{what} was declared numeric, but a chunk of it is of dtype {np.asarray(rows).dtype}; mend its meta data."
+    )
+    with pytest.raises(TypeError, match=re.escape(expected)):
+        EGMM(2, random_state=0).fit(**given)

@@ -81,3 +81,18 @@ else:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_sets_its_own_limit() -> None:
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("n_jobs", "ahead"), [(2, 1), (2, 3), (3, 2)])
+def test_as_many_blocks_are_taken_ahead_as_asked_for(n_jobs: int, ahead: int) -> None:
+    taken: list[int] = []
+
+    def blocks() -> Iterator[tuple[int]]:
+        for number in range(50):
+            taken.append(number)
+            yield (number,)
+
+    with Threads(n_jobs) as threads:
+        results = threads.map(lambda number: number, blocks(), ahead)
+        assert next(results) == 0
+        assert len(taken) == ahead * n_jobs + 1

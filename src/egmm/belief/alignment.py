@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_labels
+from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_labels, check_unmasked
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import Masses, check_mass, transport
 
@@ -35,6 +35,7 @@ def relabel(mass: FloatArray, focal: FocalSets, permutation: Sequence[int]) -> M
     (array([[0.3, 0.2, 0.5]]), FocalSets({1}, {2}, {1,2}, n_clusters=3))
     """
     mass = check_mass(mass, focal)
+    check_unmasked("permutation", permutation)
     order = np.asarray(permutation)
     if (
         order.ndim != 1

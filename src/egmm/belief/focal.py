@@ -7,7 +7,15 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_finite_matrix, check_integer
+from egmm._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_choice,
+    check_finite_matrix,
+    check_integer,
+    check_unmasked,
+)
 
 MAX_CLUSTERS = 63
 """A set of clusters is the bits of one signed 64-bit integer."""
@@ -48,6 +56,7 @@ class FocalSets:
 
     def __init__(self, masks: Sequence[int] | IntArray, n_clusters: int) -> None:
         self._n_clusters = check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
+        check_unmasked("masks", masks)
         given = np.asarray(masks)
         if given.size == 0:
             raise ValueError("A family of focal sets needs at least one set, got an empty list.")

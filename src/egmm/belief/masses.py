@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, check_finite_matrix
+from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_unmasked
 from egmm.belief.focal import FocalSets
 
 Masses: TypeAlias = tuple[FloatArray, FocalSets]
@@ -44,6 +44,7 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
     Traceback (most recent call last):
     ValueError: mass rows must sum to 1 within 1e-8; row 0 sums to 0.9.
     """
+    check_unmasked("mass", mass, "a mass function has a value for every set")
     array, n_focal = np.asarray(mass), len(check_focal(focal))
     if array.dtype != np.float64 or array.shape[1:] != (n_focal,):
         array = check_finite_matrix("mass", array, (None, n_focal))

@@ -10,11 +10,14 @@ from egmm._checks import (
     FloatArray,
     check_finite_matrix,
     check_integer,
-    import_optional,
+    check_unmasked,
 )
+from egmm._frames import RowNames, given_names, joined, make_frame
 from egmm.belief import alignment, display, revision, storage
+from egmm.belief.decisions import REWARD
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import check_focal, check_mass, check_non_negative, embed, joint_family, transport
+from egmm.belief.tables import mass_columns, row_columns
 from egmm.belief.views import PartitionViews
 
 
@@ -31,6 +34,9 @@ class CredalPartition(PartitionViews):
         :math:`m_i(A_j) \ge 0`; rows sum to one within 1e-8.
     focal_sets : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
+    index : array-like of shape (n_samples,), default=None
+        Names of the rows, kept by :meth:`table` and :meth:`to_dataframe`. ``model.partition(X)`` takes them from a data
+        frame.
 
     See Also
     --------
@@ -46,20 +52,26 @@ class CredalPartition(PartitionViews):
     array([0, 1])
     """
 
-    __slots__ = ("_focal_sets", "_mass")
+    __slots__ = ("_focal_sets", "_mass", "_rows")
+    _rows: RowNames | None
 
-    def __init__(self, mass: Any, focal_sets: FocalSets) -> None:
+    def __init__(self, mass: Any, focal_sets: FocalSets, *, index: Any = None) -> None:
         self._focal_sets = check_focal(focal_sets)
         valid = check_mass(mass, focal_sets)
         is_private = valid.base is None and not valid.flags.writeable
         self._mass = valid if is_private else _read_only(valid.copy(order="C"))
+        self._rows = given_names(index, len(valid))
 
     @classmethod
-    def _trusted(cls, mass: FloatArray, focal_sets: FocalSets) -> Self:
+    def _trusted(cls, mass: FloatArray, focal_sets: FocalSets, rows: RowNames | None = None) -> Self:
         """Wrap masses that are valid by construction and that nobody else holds."""
         partition = cls.__new__(cls)
-        partition._focal_sets, partition._mass = focal_sets, _read_only(mass)
+        partition._focal_sets, partition._mass, partition._rows = focal_sets, _read_only(mass), rows
         return partition
+
+    def _alike(self, mass: FloatArray, focal_sets: FocalSets) -> "CredalPartition":
+        """Wrap other masses of the same rows."""
+        return self._trusted(mass, focal_sets, self._rows)
 
     # Other ways in ----------------------------------------------------------------------------------------
 
@@ -85,6 +97,7 @@ class CredalPartition(PartitionViews):
                [0., 1., 0.],
                [1., 0., 0.]])
         """
+        check_unmasked("labels", labels)
         numbers = np.asarray(labels)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, one per row, got shape {numbers.shape} of {numbers.dtype}.")
@@ -125,11 +138,12 @@ class CredalPartition(PartitionViews):
             if not isinstance(part, CredalPartition):
                 raise TypeError(f"concatenate takes CredalPartition objects, got {type(part).__name__}.")
         family = joint_family(*(part.focal_sets for part in parts))
-        return cls._trusted(np.concatenate([embed(part.mass, part.focal_sets, family) for part in parts]), family)
+        mass = np.concatenate([embed(part.mass, part.focal_sets, family) for part in parts])
+        return cls._trusted(mass, family, joined([part._rows for part in parts]))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a partition written by :meth:`save`, which see."""
+        """Read a partition written by :meth:`save`, or ``masses.csv`` as ``egmm fit`` writes it."""
         return cls._trusted(*storage.read_masses(path))
 
     # Contents ---------------------------------------------------------------------------------------------
@@ -143,6 +157,11 @@ class CredalPartition(PartitionViews):
     def focal_sets(self) -> FocalSets:
         """The sets :math:`A_j`, in the column order of `mass`."""
         return self._focal_sets
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows: the index of their data frame, or as given; None where rows are only numbered."""
+        return None if self._rows is None else self._rows.names
 
     @property
     def n_clusters(self) -> int:
@@ -159,7 +178,7 @@ class CredalPartition(PartitionViews):
         mass = np.atleast_2d(self._mass[rows])
         if mass.ndim != 2:
             raise TypeError(f"A partition is indexed by a number, a slice or a vector of rows, got {rows!r}.")
-        return self._trusted(mass, self._focal_sets)
+        return self._trusted(mass, self._focal_sets, None if self._rows is None else self._rows.take(rows))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CredalPartition):
@@ -171,7 +190,7 @@ class CredalPartition(PartitionViews):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays are writeable: building anew makes them read-only.
-        return CredalPartition, (self._mass, self._focal_sets)
+        return _rebuilt, (self._mass, self._focal_sets, self._rows)
 
     # New partitions ---------------------------------------------------------------------------------------
 
@@ -181,7 +200,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition.from_labels([1], 2).over(FocalSets.full(2)).mass
         array([[0., 1., 0.]])
         """
-        return self._trusted(embed(self._mass, self._focal_sets, check_focal(focal_sets)), focal_sets)
+        return self._alike(embed(self._mass, self._focal_sets, check_focal(focal_sets)), focal_sets)
 
     def normalise(self, *, on_conflict: str = "raise") -> "CredalPartition":
         """Take the empty set away; see :func:`egmm.belief.normalise`.
@@ -189,7 +208,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition([[0.5, 0.25, 0.25]], FocalSets.singletons(2, empty=True)).normalise().mass
         array([[0.5, 0.5]])
         """
-        return self._trusted(*revision.normalise(self._mass, self._focal_sets, on_conflict=on_conflict))
+        return self._alike(*revision.normalise(self._mass, self._focal_sets, on_conflict=on_conflict))
 
     def discount(self, rate: Any) -> "CredalPartition":
         """Weaken the source at one rate, or one per row; see :func:`egmm.belief.discount`.
@@ -198,7 +217,7 @@ class CredalPartition(PartitionViews):
         array([[0.75, 0.  , 0.25],
                [0.  , 1.  , 0.  ]])
         """
-        return self._trusted(*revision.discount(self._mass, self._focal_sets, rate))
+        return self._alike(*revision.discount(self._mass, self._focal_sets, rate))
 
     def condition(self, members: Iterable[int], *, on_conflict: str = "raise") -> "CredalPartition":
         """Learn that the cluster is surely among `members`; see :func:`egmm.belief.condition`.
@@ -206,7 +225,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition.from_probabilities([[0.25, 0.25, 0.5]]).condition({0, 1}).mass
         array([[0.5, 0.5]])
         """
-        return self._trusted(*revision.condition(self._mass, self._focal_sets, members, on_conflict=on_conflict))
+        return self._alike(*revision.condition(self._mass, self._focal_sets, members, on_conflict=on_conflict))
 
     def refine(self, groups: Sequence[Iterable[int]]) -> "CredalPartition":
         """Write the masses over a finer frame; see :func:`egmm.belief.refine`.
@@ -214,7 +233,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition.from_labels([0, 1]).refine([{0}, {1, 2}]).focal_sets.labels
         ('{1}', '{2,3}')
         """
-        return self._trusted(*revision.refine(self._mass, self._focal_sets, groups))
+        return self._alike(*revision.refine(self._mass, self._focal_sets, groups))
 
     def coarsen(self, groups: Sequence[Iterable[int]]) -> "CredalPartition":
         """Merge clusters; see :func:`egmm.belief.coarsen`.
@@ -222,7 +241,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition.from_labels([0, 1, 2]).coarsen([{0, 1}, {2}]).labels()
         array([0, 0, 1])
         """
-        return self._trusted(*revision.coarsen(self._mass, self._focal_sets, groups))
+        return self._alike(*revision.coarsen(self._mass, self._focal_sets, groups))
 
     def relabel(self, permutation: Sequence[int]) -> "CredalPartition":
         """Rename cluster k to ``permutation[k]``; see :func:`egmm.belief.relabel`.
@@ -230,7 +249,7 @@ class CredalPartition(PartitionViews):
         >>> CredalPartition.from_labels([0, 1, 2]).relabel([2, 0, 1]).labels()
         array([2, 0, 1])
         """
-        return self._trusted(*alignment.relabel(self._mass, self._focal_sets, permutation))
+        return self._alike(*alignment.relabel(self._mass, self._focal_sets, permutation))
 
     def align(self, reference: Any) -> "CredalPartition":
         """Rename the clusters to agree best with another partition or with true labels.
@@ -262,16 +281,44 @@ class CredalPartition(PartitionViews):
 
     # Ways out ---------------------------------------------------------------------------------------------
 
-    def to_dataframe(self) -> Any:
-        """Return the masses as a pandas DataFrame with a column per set.
+    def table(self, library: str | None = None, *, rule: str = "heaviest", reward: float = REWARD) -> Any:
+        """What is known of each row, as a data frame with the names of the rows.
+
+        Parameters
+        ----------
+        library : {'pandas', 'polars'} or None, default=None
+            Library of the data frame. None means the one that the rows came in, else pandas. polars has no row names:
+            they become the first column.
+        rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+            How the set of a row is chosen, see :meth:`sets`.
+        reward : float, default=0.8
+            Utility of a pair that contains the right cluster, for ``rule="utility"``.
+
+        Returns
+        -------
+        table : DataFrame
+            ``label``, as :meth:`labels` counts from zero; ``set``, the name of the chosen set, where clusters count
+            from one; ``status``: *sure* if that is one cluster, *open* if several, *outlier* if none; ``doubt``, one
+            minus the largest pignistic probability; and the masses, one column per set.
+
+        Examples
+        --------
+        >>> CredalPartition([[0.5, 0.1, 0.4], [0, 0, 1]], FocalSets.full(2), index=["Anna", "Bert"]).table()
+              label    set status  doubt  {1}  {2}  {1,2}
+        Anna      0    {1}   sure    0.3  0.5  0.1    0.4
+        Bert      0  {1,2}   open    0.5  0.0  0.0    1.0
+        """
+        return make_frame(row_columns(self._mass, self._focal_sets, rule, reward), self._rows, library)
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the masses as a data frame with a column per set and the names of the rows; see :meth:`table`.
 
         >>> CredalPartition.from_labels([0, 1]).to_dataframe()
            {1}  {2}
         0  1.0  0.0
         1  0.0  1.0
         """
-        pandas = import_optional("pandas", "data frames")
-        return pandas.DataFrame(self._mass, columns=list(self._focal_sets.labels))
+        return make_frame(mass_columns(self._mass, self._focal_sets), self._rows, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.parquet``, by the suffix; an existing file is replaced as a whole.
@@ -315,6 +362,11 @@ def check_partition(name: str, value: object) -> CredalPartition:
             "labels, CredalPartition.from_probabilities of probabilities, a fitted model's partition of rows."
         )
     return value
+
+
+def _rebuilt(mass: FloatArray, focal_sets: FocalSets, rows: RowNames | None) -> CredalPartition:
+    """Make an unpickled partition."""
+    return CredalPartition(mass, focal_sets, index=rows)
 
 
 def _read_only(mass: FloatArray) -> FloatArray:

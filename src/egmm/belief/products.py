@@ -7,7 +7,7 @@ multiplied once. The groups of a set that contains :math:`A` refine those of :ma
 take about :math:`3 \cdot 3^C` passes over a row instead of :math:`2 \cdot 4^C`, and nothing is ever subtracted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +70,52 @@ def plan_step(
     outs = np.split(columns.reshape(-1) - n_dropped, np.cumsum([len(part) for part in landed])[:-1])
     groups, n_slots = _linearise(nodes, outs, len(right))
     return Step(groups, n_slots, states[n_dropped:], n_dropped > 0)
+
+
+def plan_union_step(left: IntArray, right: IntArray) -> Step:
+    r"""Arrange the products of two sources where an empty intersection gives way to the union.
+
+    Few products are empty, :math:`3^C` of the :math:`4^C` of two power sets, so those alone are told apart by their
+    unions.
+
+    Parameters
+    ----------
+    left : ndarray of int64 of shape (n_left, 2)
+        Intersection and union of the sets so far, of each column.
+    right : ndarray of int64 of shape (n_right,)
+        Bit mask of each column's set.
+
+    Returns
+    -------
+    step : Step
+        Its states, (n_out, 1), are sorted and unique.
+    """
+    nodes = _split(left[:, :1], right[:, None], (np.bitwise_and,))
+    apart = [np.flatnonzero(right & inner == 0) for inner in left[:, 0]]
+    unions = [right[columns] | union for columns, union in zip(apart, left[:, 1], strict=True)]
+    meets = np.concatenate([node.states[:, 0] for node in nodes])
+    states = np.unique(np.concatenate([meets[meets != 0], *unions]))
+    outs = [np.where(node.states[:, 0] == 0, -1, np.searchsorted(states, node.states[:, 0])) for node in nodes]
+    groups, n_slots = _linearise(nodes, outs, len(right))
+    seen = {group.out for group in groups}
+    parted = list(groups)
+    for column, (columns, landed) in enumerate(zip(apart, unions, strict=True)):
+        if len(columns) == 0:
+            continue
+        for members, out in _by_result(columns, np.searchsorted(states, landed)):
+            # The sums of intersections are done with by now: any of their buffers will do.
+            slot = members[0] if len(members) == 1 else len(right)
+            parted.append(Group(members, slot, column, out, out not in seen))
+            seen.add(out)
+    return Step(tuple(parted), max(n_slots, 1), states[:, None], has_dropped=False)
+
+
+def _by_result(columns: IntArray, outs: IntArray) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the columns of each result."""
+    order = np.argsort(outs, kind="stable")
+    results, first = np.unique(outs[order], return_index=True)
+    for result, members in zip(results.tolist(), np.split(columns[order], first[1:]), strict=True):
+        yield tuple(members.tolist()), result
 
 
 class _Node(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, check_integer
+from egmm._checks import FloatArray, IntArray, check_integer, check_unmasked
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import Masses, check_mass, embed, joint_family, transport
 from egmm.belief.rules import combine_masses, combine_trusted
@@ -47,6 +47,7 @@ def discount(mass: FloatArray, focal: FocalSets, rate: Any) -> Masses:
 
 def _check_rate(rate: Any, n_rows: int) -> FloatArray:
     """Rates as a column."""
+    check_unmasked("rate", rate, "give a rate for every row")
     rates = np.asarray(rate)
     if rates.dtype.kind not in "fiu":
         raise TypeError(f"rate must be a number or one number per row, got {rate!r}.")

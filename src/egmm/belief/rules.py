@@ -11,9 +11,12 @@ from egmm.belief.cautious import cautious
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import Masses, check_source, embed, joint_family
 from egmm.belief.pcr6 import pcr6
-from egmm.belief.products import Operation, Step, fold, plan_step
+from egmm.belief.products import Operation, Step, fold, plan_step, plan_union_step
 
 RULES = ("conjunctive", "dempster", "disjunctive", "yager", "dubois-prade", "pcr6", "cautious", "mean")
+
+MAX_PRODUCTS = {False: 2**22, True: 2**25}
+"""Most products of sets whose intersections and unions are both tracked; of the last step, few are told apart."""
 
 ON_CONFLICT = ("raise", "vacuous", "empty")
 
@@ -79,7 +82,8 @@ class _Rule(NamedTuple):
 
     operations: tuple[Operation, ...]
     between: Callable[[int, IntArray], IntArray]
-    last: Callable[[int, IntArray], IntArray]
+    last: Callable[[int, IntArray], IntArray] | None
+    """None where an empty intersection gives way to the union."""
 
 
 def _as_is(_frame: int, states: IntArray) -> IntArray:
@@ -94,16 +98,12 @@ def _empty_to_frame(frame: int, states: IntArray) -> IntArray:
     return np.where(states == 0, frame, states)
 
 
-def _empty_to_union(_frame: int, states: IntArray) -> IntArray:
-    return np.where(states[:, :1] == 0, states[:, 1:], states[:, :1])
-
-
 _PRODUCT_RULES = {
     "conjunctive": _Rule((np.bitwise_and,), _as_is, _as_is),
     "dempster": _Rule((np.bitwise_and,), _drop_empty, _drop_empty),
     "disjunctive": _Rule((np.bitwise_or,), _as_is, _as_is),
     "yager": _Rule((np.bitwise_and,), _as_is, _empty_to_frame),
-    "dubois-prade": _Rule((np.bitwise_and, np.bitwise_or), _as_is, _empty_to_union),
+    "dubois-prade": _Rule((np.bitwise_and, np.bitwise_or), _as_is, None),
 }
 
 
@@ -118,12 +118,27 @@ def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
     steps: list[Step] = []
     left = states[0]
     for number, right in enumerate(states[1:], start=2):
-        land = partial(last if number == len(states) else between, frame)
-        steps.append(plan_step(left, right, operations, land))
+        is_last = number == len(states)
+        if last is None:
+            _check_size(rule, len(left) * len(right), is_last=is_last)
+        if is_last and last is None:
+            steps.append(plan_union_step(left, right[:, 0]))
+        else:
+            land = partial(last if is_last and last is not None else between, frame)
+            steps.append(plan_step(left, right, operations, land))
         left = steps[-1].states
         if len(left) == 0:
             break
     return tuple(steps)
+
+
+def _check_size(rule: str, n_products: int, *, is_last: bool) -> None:
+    """Refuse a plan that would take minutes, whatever the number of rows."""
+    if n_products > MAX_PRODUCTS[is_last]:
+        raise ValueError(
+            f"rule={rule!r} would tell {n_products} products of sets apart; combine fewer sources at a time, use "
+            "smaller families, or a rule such as 'yager', which keeps no unions."
+        )
 
 
 def _folded(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:

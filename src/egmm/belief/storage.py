@@ -1,7 +1,9 @@
-"""Masses in files: npz or Parquet, never pickle, replaced as a whole or not at all."""
+"""Masses in files: npz or Parquet (and CSV to read), never pickle, replaced as a whole or not at all."""
 
+import csv
 import json
 import os
+import re
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +16,10 @@ from egmm.belief.masses import Masses, check_source
 
 _KEY = b"egmm.credal_partition"
 
+EMPTY = "∅"
+SET_NAME = re.compile(r"^\{\d+(,\d+)*\}$")
+"""Names of sets, where clusters count from one."""
+
 
 def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSets) -> None:
     """Write masses and their sets to ``.npz`` or ``.parquet``, by the suffix of `path`."""
@@ -24,9 +30,9 @@ def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSet
 
 
 def read_masses(path: str | os.PathLike[str]) -> Masses:
-    """Read what :func:`write_masses` wrote."""
+    """Read what :func:`write_masses` wrote, or a table of masses as the command line writes it."""
     path = Path(path)
-    read = _read_parquet if _is_parquet(path) else _read_npz
+    read = _read_csv if path.suffix.lower() == ".csv" else _read_parquet if _is_parquet(path) else _read_npz
     try:
         return check_source(read(path))
     except (KeyError, ValueError, TypeError) as error:
@@ -52,6 +58,22 @@ def _write_npz(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
 def _read_npz(path: Path) -> Masses:
     arrays = read_npz(path)
     return arrays["mass"], FocalSets(arrays["masks"], int(arrays["n_clusters"]))
+
+
+def _read_csv(path: Path) -> Masses:
+    """Masses of a table whose columns are named by sets, such as ``{1,2}``; other columns are left out."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        try:
+            names, *lines = [line for line in csv.reader(stream) if line]
+        except (ValueError, csv.Error) as error:
+            raise ValueError("it is empty or no CSV file") from error
+    columns = [at for at, name in enumerate(names) if name == EMPTY or SET_NAME.match(name)]
+    if not columns:
+        raise ValueError("it has no column named by a set, such as {1} or {1,2}")
+    sets = [[int(part) - 1 for part in re.findall(r"\d+", names[at])] for at in columns]
+    mass = np.array([[float(line[at]) for at in columns] for line in lines]).reshape(len(lines), len(columns))
+    focal = FocalSets.from_sets(sets, max((max(members) for members in sets if members), default=0) + 1)
+    return mass[:, [sets.index(sorted(members)) for members in focal]], focal
 
 
 def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:

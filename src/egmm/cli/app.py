@@ -1,7 +1,7 @@
 """The commands and their options; the work is done in the modules beside this one, loaded when needed."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -40,10 +40,12 @@ def _root(
     pass
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.")] = Path("egmm-demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.", rich_help_panel=o.OUTPUT)] = Path(
+        "egmm-demo"
+    ),
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -55,18 +57,33 @@ def demo(
     work(out, force=force, as_machine=json, quiet=quiet)
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"))
 @guarded
 def fit(
-    rows: o.Rows,
-    model: o.Fit = None,
-    clusters: o.Clusters = "auto",
-    covariance: o.FitCovariance = None,
-    focal_sets: o.Families = "pairs",
+    rows: o.RowsOrNone = None,
+    dissimilarities: o.Dissimilarities = None,
     columns: o.Columns = None,
+    exclude: o.Exclude = None,
     label: o.Label = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
+    clusters: o.Clusters = "auto",
+    model: o.Fit = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="autoegmm or egmm, as --model auto or paper, or another that compare knows: it writes masses, labels, "
+            "figures.",
+            show_default=False,
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    covariance: o.FitCovariance = None,
+    focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
@@ -78,9 +95,14 @@ def fit(
     stability: o.Subsamples = 0,
     out: o.Out = None,
     table: Annotated[
-        str, typer.Option("--table", help="Format of masses and labels: parquet, csv, feather.")
-    ] = "parquet",
-    plots: Annotated[bool, typer.Option(help="Write figures.")] = True,
+        str | None,
+        typer.Option(
+            "--table",
+            help="Format of masses and labels: csv, parquet, feather. Default: csv for text files.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    plots: Annotated[bool, typer.Option(help="Write figures.", rich_help_panel=o.OUTPUT)] = True,
     stream: o.Stream = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -90,23 +112,59 @@ def fit(
     """Cluster rows and write model, masses, labels, figures and a report.
 
     Without further options AutoEGMM chooses; --model paper fits the paper's EGMM. Without --out the files go to a new
-    directory egmm-NAME.
+    directory egmm-NAME. Other algorithms have no model file and no report.
     """
-    only_paper = (focal_sets, criterion, starts, certainty) != ("pairs", "ebic", 1, None)
-    either = (clusters, covariance) != ("auto", None)
-    is_auto = o.is_automatic(model, only_paper=only_paper, either=either)
-    rest: dict[str, Any] = {"verbose": not (quiet or json), "reg_covar": reg_covar, "max_iter": max_iter}
-    if is_auto:
-        request = o.auto_request(clusters, covariance, seed, **rest)
-    else:
-        request = o.request(
-            clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest
-        )
-    if stability and not is_auto:
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
+    if table is not None:
+        o.one_of("--table", table, TABLES)
+    own, name = model, None
+    if algorithm is not None or dissimilarities is not None:
+        from egmm.cli import algorithms
+
+        own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
+    request = o.fit_request(
+        "paper" if name else own,
+        clusters,
+        covariance,
+        focal_sets,
+        criterion,
+        seed,
+        starts,
+        verbose=not (quiet or json),
+        certainty=certainty,
+        reg_covar=reg_covar,
+        max_iter=max_iter,
+    )
+    if stability and not request.is_auto:
         raise typer.BadParameter("only --model auto tells how stable it is.", param_hint="--stability")
-    request = request._replace(decision=o.decision(rule, reward, is_auto=is_auto), n_subsamples=stability)
-    source = o.Source(rows, o.names(columns), label, header)
-    o.one_of("--table", table, TABLES)
+    request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
+    if name is not None:
+        o.of_egmm_alone(
+            name,
+            {
+                "--model": model is not None,
+                "--covariance": covariance is not None,
+                "--criterion": criterion != "ebic",
+                "--certainty": certainty is not None,
+                "--reg-covar": reg_covar != "auto",
+                "--stream": stream is not None,
+            },
+        )
+        algorithms.fit_algorithm(
+            name,
+            source,
+            request,
+            clusters=clusters,
+            dissimilarities=dissimilarities,
+            standardize=standardize,
+            table=table,
+            plots=plots,
+            out=out,
+            force=force,
+            as_machine=json,
+            quiet=quiet,
+        )
+        return
     from egmm.cli import fitting
 
     fitting.fit(
@@ -123,17 +181,26 @@ def fit(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm predict flowers/model.json new.csv > assigned.csv",
+        "egmm predict flowers/model.json new.csv --out assigned.parquet",
+    )
+)
 @guarded
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
     rows: o.Rows,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+        ),
     ] = None,
-    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.")] = True,
+    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.", rich_help_panel=o.OUTPUT)] = True,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
+    id: o.Id = None,
     header: o.Header = None,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -146,7 +213,7 @@ def predict(
 
     fitting.predict(
         model,
-        o.Source(rows, header=header),
+        o.Source(rows, header=header, id=id),
         out=out,
         masses=masses,
         rule=rule,
@@ -158,17 +225,24 @@ def predict(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm select flowers.csv -c 1:9 --label species", "egmm select flowers.csv --covariance auto --out choice"
+    )
+)
 @guarded
 def select(
     rows: o.Rows,
+    columns: o.Columns = None,
+    exclude: o.Exclude = None,
+    label: o.LabelLeftOut = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
+    header: o.Header = None,
+    standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
     covariance: o.Covariance = "EEE",
     focal_sets: o.Families = "pairs",
-    columns: o.Columns = None,
-    label: o.LabelLeftOut = None,
-    header: o.Header = None,
-    standardize: o.Standardize = False,
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
     seed: o.Seed = 0,
@@ -195,7 +269,7 @@ def select(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.Source(rows, o.names(columns), label, header)
+    source = o.source(rows, columns, label, header, id, exclude, missing)
     from egmm.cli import inspecting
 
     inspecting.select(
@@ -210,38 +284,62 @@ def select(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples(
+        "egmm compare flowers.csv -c 3 --label species", "egmm compare flowers.csv -c 3 --algorithms egmm,ecm"
+    )
+)
 @guarded
 def compare(
-    rows: o.Rows,
-    clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.")] = 3,
-    algorithms: Annotated[
-        str | None,
-        typer.Option("--algorithms", help="autoegmm, egmm, ecm, fcm, bpec, bootgmm: some, as a,b. Default: all."),
-    ] = None,
+    rows: o.RowsOrNone = None,
+    dissimilarities: o.Dissimilarities = None,
     columns: o.Columns = None,
+    exclude: o.Exclude = None,
     label: o.Label = None,
+    id: o.Id = None,
+    missing: o.Missing = o.MISSING_CELLS[0],
     header: o.Header = None,
     standardize: o.Standardize = False,
+    clusters: Annotated[
+        int,
+        typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.", rich_help_panel=o.MODEL),
+    ] = 3,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithms",
+            help="Some of autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, "
+            "as a,b, or all. Default: the first six, or with --dissimilarities the last five.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
     seed: o.Seed = 0,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.", rich_help_panel=o.OUTPUT),
+    ] = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Fit several algorithms to the same rows; with --label, score them against the known classes."""
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
     from egmm.cli import comparing
 
-    known = tuple(comparing.ALGORITHMS)
+    known = comparing.usable(is_relational=dissimilarities is not None)
+    named = o.names(algorithms, "--algorithms")
+    if named is None:
+        chosen = list(comparing.default(is_relational=dissimilarities is not None))
+    else:
+        chosen = list(known) if named == ["all"] else [o.one_of("--algorithms", a.lower(), known) for a in named]
     comparing.compare(
-        o.Source(rows, o.names(columns), label, header),
-        known
-        if algorithms is None
-        else [o.one_of("--algorithms", a.lower(), known) for a in o.names(algorithms, "--algorithms") or ()],
+        source,
+        chosen,
         clusters,
+        dissimilarities=dissimilarities,
         decision=None if rule is None else o.decision(rule, reward, is_auto=False),
         standardize=standardize,
         seed=seed,
@@ -252,15 +350,28 @@ def compare(
     )
 
 
-@app.command()
+@app.command(
+    epilog=o.examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3")
+)
 @guarded
 def segment(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
     clusters: Annotated[
-        str, typer.Option("--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).")
+        str,
+        typer.Option(
+            "--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).", rich_help_panel=o.MODEL
+        ),
     ] = "auto",
-    mask: Annotated[Path | None, typer.Option("--mask", help="Image that is not zero where to segment.")] = None,
-    spatial: Annotated[bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.")] = False,
+    mask: Annotated[
+        Path | None, typer.Option("--mask", help="Image that is not zero where to segment.", rich_help_panel=o.DATA)
+    ] = None,
+    colour: Annotated[
+        str,
+        typer.Option("--colour", help="Features of a colour picture: lab, rgb or grey.", rich_help_panel=o.MODEL),
+    ] = "lab",
+    spatial: Annotated[
+        bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.", rich_help_panel=o.MODEL)
+    ] = False,
     seed: o.Seed = 0,
     out: o.Out = None,
     force: o.Force = False,
@@ -268,16 +379,55 @@ def segment(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, ambiguity and approximations."""
+    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, doubt and approximations."""
     counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
     segmenting.segment(
-        images, mask, counts, spatial=spatial, seed=seed, out=out, force=force, as_machine=json, quiet=quiet
+        images,
+        mask,
+        counts,
+        spatial=spatial,
+        colour=o.one_of("--colour", colour, o.COLOURS),
+        seed=seed,
+        out=out,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
     )
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet"))
+@guarded
+def data(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Data set; without it the names are listed.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Rows of a simulated set.", rich_help_panel=o.DATA)
+    ] = None,
+    seed: o.Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+        ),
+    ] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # noqa: ARG001
+) -> None:
+    """Print a data set as CSV, to try the other commands on: egmm data iris > iris.csv."""
+    from egmm.cli import embedded
+
+    chosen = None if name is None else o.one_of("NAME", name.lower(), embedded.NAMES)
+    embedded.data(chosen, rows=rows, seed=seed, out=out, force=force, as_machine=json, quiet=quiet)
+
+
+@app.command(
+    epilog=o.examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine")
+)
 @guarded
 def reproduce(
     only: Annotated[
@@ -286,9 +436,14 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets: two minutes.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes. Default: all cores.")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write, and to go on.")] = Path("reproduction"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write, and to go on.", rich_help_panel=o.OUTPUT)
+    ] = Path("reproduction"),
     data: Annotated[
-        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, else OpenML.")
+        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML.")
+    ] = None,
+    sets: Annotated[
+        str | None, typer.Option("--sets", help="Real data sets to run, as Iris,Seeds. Default: all eight.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute again what is there.")] = False,
     force: o.Force = False,
@@ -303,11 +458,20 @@ def reproduce(
     from egmm.cli import reproducing
 
     reproducing.reproduce(
-        only, quick=quick, jobs=jobs, out=out, data=data, fresh=fresh, force=force, as_machine=json, quiet=quiet
+        only,
+        quick=quick,
+        jobs=jobs,
+        out=out,
+        data=data,
+        sets=o.names(sets, "--sets"),
+        fresh=fresh,
+        force=force,
+        as_machine=json,
+        quiet=quiet,
     )
 
 
-@app.command()
+@app.command(epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
 @guarded
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],

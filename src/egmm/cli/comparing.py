@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-import egmm
 from egmm.belief.uncertainty import average_nonspecificity
-from egmm.cli.data import read_data
-from egmm.cli.models import check_enough, prepare, scores
+from egmm.cli.algorithms import ALGORITHMS, FROM_DISSIMILARITIES, made, read_both
+from egmm.cli.data import find_files
+from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
 from egmm.cli.options import Decision, Source
 from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 from egmm.metrics import aurc, expected_calibration_error, risk_coverage_curve
 
-ALGORITHMS: dict[str, Any] = {
-    estimator.__name__.lower(): estimator
-    for estimator in (egmm.AutoEGMM, egmm.EGMM, egmm.ECM, egmm.FCM, egmm.BPEC, egmm.BootGMM)
-}
-"""Estimators that give a credal partition, by the name typed on the command line."""
+DEFAULT = ("autoegmm", "egmm", "ecm", "fcm", "bpec", "bootgmm")
+"""The automatic model, and those of the paper."""
 
 HEADINGS = {
     "seconds": "seconds",
@@ -31,7 +28,7 @@ HEADINGS = {
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "precise accuracy": "sure rows\nright",
+    "sure accuracy": "sure rows\nright",
     "control accuracy": "control\nright",
     "AURC": "AURC",
     "ECE": "ECE",
@@ -41,11 +38,22 @@ HEADINGS = {
 CONTROL = "control: scikit-learn's GaussianMixture that leaves as many rows open, those of least probability"
 
 
+def usable(*, is_relational: bool) -> tuple[str, ...]:
+    """Names of the algorithms that take rows, or dissimilarities."""
+    return FROM_DISSIMILARITIES if is_relational else tuple(ALGORITHMS)
+
+
+def default(*, is_relational: bool) -> tuple[str, ...]:
+    """Names of the algorithms compared where none are named."""
+    return FROM_DISSIMILARITIES if is_relational else DEFAULT
+
+
 def compare(
     source: Source,
     algorithms: Sequence[str],
     n_clusters: int,
     *,
+    dissimilarities: str | None,
     decision: Decision | None,
     standardize: bool,
     seed: int,
@@ -56,25 +64,32 @@ def compare(
 ) -> None:
     """Fit each algorithm and put its numbers in one table."""
     if out is not None:
-        check_table(out, force=force)
-    data = read_data(source)
+        files = [path for path in (source.path, dissimilarities) if path]
+        check_table(out, force=force, inputs=[found for path in files for found in find_files(path)])
+    data, D = read_both(source, dissimilarities)
     check_enough(len(data.X), n_clusters)
-    X, _, notes = prepare(data, standardize=standardize)
+    X, _, notes = prepare(data, standardize=standardize) if D is None else Prepared(D, None, [])
     is_talking = not (quiet or as_machine)
     tell(notes, wanted=is_talking)
     records = []
     wanted = {"n_clusters": n_clusters, "random_state": seed, "verbose": int(is_talking)}
-    control = None if data.labels is None else fit_control(X, n_clusters, seed)
+    control = None if data.labels is None or D is not None else fit_control(X, n_clusters, seed)
     for name in algorithms:
         if is_talking:
             message(f"fitting {name} ...")
-        records.append(_measure(name, ALGORITHMS[name], X, wanted, data.labels, decision, control))
+        records.append(_measure(name, X, wanted, data.labels, decision, control, is_relational=D is not None))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
-        write_columns(out, {key: [record.get(key) for record in records] for key in keys})
+        write_columns(out, {key: [record.get(key) for record in records] for key in keys}, force=force)
     if as_machine:
         as_json(
-            {"command": "compare", "source": source.path, "n_clusters": n_clusters, "notes": notes, "results": records}
+            {
+                "command": "compare",
+                "source": source.path or dissimilarities,
+                "n_clusters": n_clusters,
+                "notes": notes,
+                "results": records,
+            }
         )
     elif not quiet:
         _show(records)
@@ -115,18 +130,24 @@ def control_accuracy(truth: Any, control: Any, open_share: float) -> float:
 
 
 def _measure(
-    name: str, estimator: Any, X: Any, wanted: dict[str, Any], truth: Any, decision: Decision | None, control: Any
+    name: str,
+    X: Any,
+    wanted: dict[str, Any],
+    truth: Any,
+    decision: Decision | None,
+    control: Any,
+    *,
+    is_relational: bool,
 ) -> dict[str, Any]:
     """Fit one algorithm with what it knows of the parameters wanted; a failure is a result too."""
     began = time.perf_counter()
-    accepted = estimator().get_params(deep=False)
     try:
-        model = estimator(**{key: value for key, value in wanted.items() if key in accepted}).fit(X)
+        model = made(name, wanted, is_relational=is_relational).fit(X)
         partition = model.partition(X)
     except (ValueError, np.linalg.LinAlgError, MemoryError) as error:
         return {"algorithm": name, "failure": str(error), "seconds": round(time.perf_counter() - began, 4)}
     focal = partition.focal_sets
-    chosen = decision or Decision("utility" if estimator is egmm.AutoEGMM else "heaviest")
+    chosen = decision or Decision("utility" if name == "autoegmm" else "heaviest")
     n_open = int(partition.is_open(*chosen).sum())
     known = {} if truth is None else scores(truth, partition, chosen)
     return {

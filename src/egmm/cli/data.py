@@ -1,16 +1,17 @@
 """Rows and columns from files: CSV, Parquet, Feather and NumPy, one file or many."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray, IntArray, import_optional, lost_as_floats
+from egmm.cli.columns import assign_roles, listing, parse, text_of, told_missing
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
-from egmm.rows.arrow import decoded, index_of
+from egmm.rows.arrow import decoded, format_of, index_of, open_table
 from egmm.rows.files import is_hidden, open_npy, place_in
 from egmm.rows.source import ReadError
 from egmm.rows.text import is_number, layout_of
@@ -33,14 +34,26 @@ class Data(NamedTuple):
         Names of the columns.
     labels : ndarray of shape (n_samples,) or None
         Known classes, where a column was named; of a row that has none, the empty text.
-    left_out : sequence of str
-        Names of the columns that are the rows' index.
+    left_out : mapping of str to str
+        Columns that are not used, and why.
+    row_names : ndarray of shape (n_samples,) or None
+        Names of the rows, where a column has them.
+    id : str or None
+        Name of that column.
+    numbers : ndarray of int of shape (n_samples,) or None
+        Where the rows are in the files, counted from zero; None means that all are here.
+    notes : sequence of str
+        What was decided about columns and rows.
     """
 
     X: FloatArray
     names: list[str]
     labels: Any = None
-    left_out: Sequence[str] = ()
+    left_out: Mapping[str, str] = {}
+    row_names: Any = None
+    id: str | None = None
+    numbers: IntArray | None = None
+    notes: Sequence[str] = ()
 
 
 class Table(NamedTuple):
@@ -53,20 +66,62 @@ class Table(NamedTuple):
 
 def read_data(source: Source, *, least_rows: int = 2) -> Data:
     """Read the files of a source; fewer than `least_rows` are refused."""
+    check_label(source)
     files = find_files(source.path)
     parts = [_read(path, source.header) for path in files]
     names = parts[0].names
     for part, path in zip(parts, files, strict=True):
         if part.names != names:
-            raise CommandError(f"{path} has the columns {_listing(part.names)}, but the first file {_listing(names)}.")
+            raise CommandError(f"{path} has the columns {listing(part.names)}, but the first file {listing(names)}.")
     table = {name: np.concatenate([part.values[at] for part in parts]) for at, name in enumerate(names)}
-    wanted, left_out = wanted_columns(source, names, parts[0].index_names)
     places = Places(files, [len(part.values[0]) for part in parts])
-    X = np.column_stack([_numbers(name, table[name], places) for name in wanted])
+    roles = assign_roles(source, table, parts[0].index_names)
+    columns = [_checked(name, numbers, table[name], places) for name, numbers in roles.features.items()]
+    X, kept, notes = _complete(np.column_stack(columns), source, list(roles.features))
     if len(X) < least_rows:
         rows = f"{len(X)} row{'' if len(X) == 1 else 's'}"
         raise CommandError(f"{source.path} has {rows}; at least {least_rows} are needed.")
-    return Data(X, wanted, None if source.label is None else classes_of(table[source.label]), left_out)
+    some = slice(None) if kept is None else kept
+    return Data(
+        X,
+        list(roles.features),
+        None if source.label is None else classes_of(table[source.label])[some],
+        roles.left_out,
+        None if roles.row_names is None else classes_of(table[roles.row_names])[some],
+        roles.row_names,
+        kept,
+        [*roles.notes, *notes],
+    )
+
+
+def _complete(X: FloatArray, source: Source, names: Sequence[str]) -> tuple[FloatArray, IntArray | None, list[str]]:
+    """Rows to fit, their numbers and a note: the one place where it is decided what becomes of missing cells."""
+    is_whole = ~np.isnan(X).any(axis=1)
+    if source.missing == "em" or is_whole.all():
+        return X, None, []
+    if not is_whole.any():
+        worst = names[int(np.isnan(X).sum(axis=0).argmax())]
+        raise CommandError(
+            f"every row of {source.path} has a missing cell, most of them in column {worst!r}; leave it out with "
+            "--exclude."
+        )
+    return X[is_whole], np.flatnonzero(is_whole), told_missing(int((~is_whole).sum()), len(X))
+
+
+def column_names(source: Source) -> list[str]:
+    """Names of the columns of a source, from its first file."""
+    first = find_files(source.path)[0]
+    if first.name.lower().endswith(NUMPY):
+        return _read(first, source.header).names
+    return list(open_table([first], source.header).names) if format_of(first) else _read(first, source.header).names
+
+
+def check_label(source: Source) -> None:
+    """Refuse a label that is to be clustered too."""
+    if source.label is not None and source.label in (source.columns or ()):
+        raise CommandError(
+            f"--label {source.label!r} is also among --columns, but known classes are not clustered; leave it out."
+        )
 
 
 def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -74,12 +129,14 @@ def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -
 
     They are the columns asked for, or all but label and index; they and the label must be there.
     """
-    path, columns, label, _ = source
+    path, columns, label = source.path, source.columns, source.label
     left_out = [name for name in index if name != label] if columns is None else []
-    wanted = [name for name in names if name not in (label, *left_out)] if columns is None else list(columns)
-    for name in [*wanted, *([] if label is None else [label])]:
+    unused = (label, source.id, *source.exclude, *left_out)
+    wanted = [name for name in names if name not in unused] if columns is None else list(columns)
+    check_label(source)
+    for name in [*wanted, *source.exclude, *(name for name in (label, source.id) if name is not None)]:
         if name not in names:
-            raise CommandError(f"{path} has no column {name!r}; its columns are {_listing(names)}.")
+            raise CommandError(f"{path} has no column {name!r}; its columns are {listing(names)}.")
     if not wanted:
         besides = "" if label is None else f" besides the label {label!r}"
         raise CommandError(f"{path} has no column to cluster{besides}.")
@@ -112,7 +169,7 @@ def _class_of(value: Any) -> str:
     if value is None or value != value:  # noqa: PLR0124  NaN
         return ""
     # Whole numbers are read as real ones where some are missing.
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else _text(value).strip()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else text_of(value).strip()
 
 
 class Places(NamedTuple):
@@ -172,38 +229,22 @@ def _from_arrow(path: Path, table: Any) -> Table:
     return Table(names, [decoded(column).to_numpy() for column in table.columns], index_of(table.schema, names))
 
 
-def _numbers(name: str, values: Any, places: Places) -> FloatArray:
-    if values.dtype.kind not in "fiub":
-        values = _as_numbers(name, values, places)
-    numbers = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(numbers).all():
-        bad = np.flatnonzero(~np.isfinite(numbers))
+def _checked(name: str, numbers: FloatArray, values: Any, places: Places) -> FloatArray:
+    """Return a column of numbers, or name the first entry that is infinite or no number."""
+    if values.dtype.kind in "iu" and (why := lost_as_floats(values)):
+        raise CommandError(f"column {name!r} has integers {why}")
+    is_word = parse(values).is_word if np.isnan(numbers).any() else np.zeros(len(numbers), dtype=bool)
+    if is_word.any():
+        row = int(is_word.argmax())
+        text = text_of(values[row])
+        way_out = "leave the column out with --exclude, or name it with --label if it is the known class."
+        if is_number(text.replace(",", "")):
+            way_out = "write numbers without a comma between thousands."
+        raise CommandError(f"column {name!r} has {text!r}, no number, at {places.of(row)}; {way_out}")
+    if np.isinf(numbers).any():
+        bad = np.flatnonzero(np.isinf(numbers))
         raise CommandError(
             f"column {name!r} has no finite number at {places.of(int(bad[0]))} ({len(bad)} such rows in all); "
             "drop or impute them first."
         )
     return numbers
-
-
-def _as_numbers(name: str, values: Any, places: Places) -> list[float]:
-    """Numbers of a column of another type, such as one that is empty, or the first entry that is none."""
-    texts = ["nan" if value is None else _text(value) for value in values]
-    row = next((row for row, text in enumerate(texts) if text.strip() and not is_number(text)), None)
-    if row is None:
-        return [float(text.strip() or "nan") for text in texts]
-    way_out = "choose others with --columns, or name it with --label if it is the known class."
-    if is_number(texts[row].replace(",", ".")):
-        way_out = "write numbers with a decimal point."
-    raise CommandError(f"column {name!r} has {texts[row]!r}, no number, at {places.of(row)}; {way_out}")
-
-
-def _text(value: Any) -> str:
-    """Text of an entry; true and false are numbers, and bytes are text that is not in UTF-8."""
-    if isinstance(value, bool | np.bool_):
-        return str(int(value))
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -1,11 +1,12 @@
 """Figures that commands write as PNG files, made without a screen."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from egmm._checks import import_optional
+from egmm.belief.partition import CredalPartition
 from egmm.cli.models import Scaling
 from egmm.plotting import (
     plot_approximations,
@@ -14,11 +15,15 @@ from egmm.plotting import (
     plot_masses,
     plot_pairs,
     plot_partition,
+    plot_uncertainty,
     view_of,
 )
 from egmm.plotting.style import unseen_axes
 
 DOTS_PER_INCH = 150
+CLEAR_DOUBT = 0.05
+"""Rows of less doubt are clear."""
+
 MOST_ROWS = 50_000
 """Rows drawn: more only blacken the page."""
 
@@ -47,7 +52,8 @@ def write_figures(folder: Path, fitted: Any) -> None:
     X, partition, means = fitted.data.X[at], fitted.partition[at], scaling.undo(model.means_)
     known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
-    save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
+    if _is_open(partition):
+        save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
     if X.shape[1] > 1:
         view = view_of(X, partition, feature_names=names)
@@ -57,11 +63,30 @@ def write_figures(folder: Path, fitted: Any) -> None:
         save(panels, folder / "approximations.png")
         density = (model.weights_, scaling.undo(model.focal_means_), model.focal_covariances_ * square)
         save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
+        map_of = plot_uncertainty(_Scaled(model, scaling), X, view=view, ax=new_axes())
+        save(map_of, folder / "uncertainty.png")
     if X.shape[1] > 2:
         figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(12, 11), layout="constrained")
         save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
     if fitted.selection is not None:
         write_selection(folder, fitted.selection)
+
+
+class _Scaled(NamedTuple):
+    """A model that takes rows in the units of the file."""
+
+    model: Any
+    scaling: Scaling
+
+    def partition(self, X: Any) -> CredalPartition:
+        """Masses of rows."""
+        return self.model.partition(self.scaling.apply(np.asarray(X)))
+
+
+def _is_open(partition: CredalPartition) -> bool:
+    """Whether any row is open or nearly so: else all bars of masses would look alike."""
+    is_meta = partition.focal_sets.is_meta[partition.sets()]
+    return bool(is_meta.any() or (1.0 - partition.pignistic().max(axis=1) > CLEAR_DOUBT).any())
 
 
 def write_selection(folder: Path, selection: Any) -> None:

@@ -1,5 +1,6 @@
 """``egmm fit`` and ``egmm predict``."""
 
+import os
 import shlex
 import sys
 from collections import Counter
@@ -13,9 +14,10 @@ from egmm.auto import AutoEGMM
 from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
-from egmm.cli.data import find_files, read_data
+from egmm.cli.data import TEXT, column_names, find_files, read_data
 from egmm.cli.models import Fitted, fit_data, load_model, save_model
-from egmm.cli.options import MAX_ITER, Decision, Request, Source
+from egmm.cli.notes import tell
+from egmm.cli.options import MAX_ITER, MISSING_CELLS, Decision, Request, Source
 from egmm.cli.options import decision as read_decision
 from egmm.cli.output import (
     check_free,
@@ -24,16 +26,20 @@ from egmm.cli.output import (
     files_below,
     label_columns,
     mass_columns,
+    row_columns,
     write_columns,
     write_csv,
     writing_directory,
 )
-from egmm.cli.screen import CommandError, as_json, bar, say, show_table, spaced
+from egmm.cli.screen import CommandError, as_json, bar, counted, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 
 MOST_SETS = 12
 """Sets listed on the screen: those with the most mass."""
+
+MOST_MEANS, MOST_LETTERS = 4, 16
+"""Columns whose means are printed, and letters of their names, so that the table fits the screen."""
 
 
 def fit(
@@ -41,7 +47,7 @@ def fit(
     request: Request,
     *,
     standardize: bool,
-    table: str,
+    table: str | None,
     plots: bool,
     stream: bool | None,
     out: Path | None,
@@ -51,17 +57,18 @@ def fit(
 ) -> None:
     """Fit a file's rows and write the model, the masses, the figures and the report."""
     target = out or Path(f"egmm-{_stem(source.path)}")
-    check_free(target, force=force)
+    inputs = find_files(source.path)
+    check_free(target, force=force, inputs=inputs)
     rows = None
     if is_streamed(source, stream):
-        if table != "parquet":
+        if table not in (None, "parquet"):
             raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
         fitted, rows = fit_stream(source, request, standardize=standardize)
     else:
         fitted = fit_data(read_data(source), request, standardize=standardize)
-    with writing_directory(target, force=force) as work:
+    with writing_directory(target, force=force, inputs=inputs) as work:
         if rows is None:
-            write_rows(work, fitted, table)
+            write_rows(work, fitted, table or default_table(source))
         else:
             write_stream(work, fitted.model, rows, request.decision)
         write_outputs(work, fitted, source, plots=plots)
@@ -76,21 +83,29 @@ def fit(
         say(f"\nWritten to {target}/: {', '.join(named)}")
 
 
+def default_table(source: Source) -> str:
+    """Format of tables unless one is asked for: CSV where the rows came as text."""
+    return "csv" if find_files(source.path)[0].name.lower().endswith(TEXT) else "parquet"
+
+
 def write_rows(work: Path, fitted: Fitted, table: str) -> None:
     """Write what the model says of each row."""
-    write_columns(work / f"labels.{table}", label_columns(fitted.partition, fitted.outliers, fitted.request.decision))
+    named = row_columns(fitted.data, len(fitted.partition))
+    assigned = label_columns(fitted.partition, fitted.outliers, fitted.request.decision)
+    write_columns(work / f"labels.{table}", named | assigned)
     if table == "parquet":
         fitted.partition.save(work / "masses.parquet")
     else:
-        write_columns(work / f"masses.{table}", mass_columns(fitted.partition))
+        write_columns(work / f"masses.{table}", named | mass_columns(fitted.partition))
 
 
 def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
-    save_model(work / "model.json", fitted.model, fitted.data.names, fitted.scaling)
+    save_model(work / "model.json", fitted.model, fitted.data, source.missing, fitted.scaling)
     is_auto = isinstance(fitted.model, AutoEGMM)
     sentences = [*sentences_of(fitted), *fitted.notes]
-    summary = "\n".join([*sentences, "", fitted.partition.summary(), *_compared(fitted), ""])
+    clusters = [f"Cluster {p.cluster + 1}, {counted(p.n_rows, 'row')}: {p.words}" for p in fitted.profiles]
+    summary = "\n".join([*sentences, "", *clusters, "", fitted.partition.summary(), *_compared(fitted), ""])
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -100,6 +115,8 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         fitted.X,
         partition=fitted.partition if is_auto else None,
         sentences=sentences_of(fitted),
+        rule=fitted.request.decision.rule,
+        reward=fitted.request.decision.reward,
         feature_names=fitted.data.names,
         title=f"{'Auto' * is_auto}EGMM of {Path(source.path).name}",
         selection=fitted.selection,
@@ -107,6 +124,8 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         scaling=fitted.scaling,
         n_total=fitted.n_rows,
         row_numbers=fitted.row_numbers,
+        row_names=fitted.data.row_names,
+        classes=fitted.data.labels,
     )
 
 
@@ -130,10 +149,7 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
-    parts += ["--standardize"] * (fitted.scaling is not None)
-    if source.header is not None:
-        parts.append("--header" if source.header else "--no-header")
-    return f"{shlex.join(parts)}\n\n# egmm {__version__}"
+    return _as_read(parts, source, fitted)
 
 
 def _reproduce_auto(source: Source, fitted: Fitted) -> str:
@@ -141,7 +157,19 @@ def _reproduce_auto(source: Source, fitted: Fitted) -> str:
     parts = ["egmm", "fit", source.path, "--model", "auto", "--clusters", ",".join(map(str, request.counts))]
     parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
+    parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
+    parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
+    return _as_read(parts, source, fitted)
+
+
+def _as_read(parts: list[str], source: Source, fitted: Fitted) -> str:
+    """Add how the rows were read, and the version."""
     parts += ["--standardize"] * (fitted.scaling is not None)
+    parts += ["--id", fitted.data.id] if fitted.data.id else []
+    parts += [] if source.label is None else ["--label", source.label]
+    parts += [] if source.missing == MISSING_CELLS[0] else ["--missing", source.missing]
+    if source.header is not None:
+        parts.append("--header" if source.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
@@ -156,6 +184,8 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "n_shown": len(partition),
         "n_features": int(model.n_features_in_),
         "columns": fitted.data.names,
+        "left_out": dict(fitted.data.left_out),
+        "id": fitted.data.id,
         "standardized": fitted.scaling is not None,
         "model": "auto" if is_auto else "egmm",
         "n_clusters": int(partition.n_clusters),
@@ -171,6 +201,16 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "degenerate": bool(model.degenerate_),
         "average_nonspecificity": average_nonspecificity(partition.mass, focal),
         "outliers": int(fitted.outliers.sum()),
+        "clusters": [
+            {
+                "cluster": profile.cluster + 1,
+                "rows": profile.n_rows,
+                "sure": profile.n_rows - fitted.open_counts[profile.cluster],
+                "words": profile.words,
+                "means": dict(zip(fitted.data.names, profile.means.tolist(), strict=True)),
+            }
+            for profile in fitted.profiles
+        ],
         "sets": [
             {"set": name, "rows": int(count), "mean_mass": float(mass)}
             for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
@@ -209,7 +249,12 @@ def sentences_of(fitted: Fitted) -> list[str]:
 
 def show(fitted: Fitted) -> None:
     """Print a fit for people."""
-    for sentence in sentences_of(fitted):
+    first, *others = sentences_of(fitted)
+    say(first)
+    say()
+    show_clusters(fitted)
+    say()
+    for sentence in others:
         say(sentence)
     say()
     show_sets(fitted.partition, fitted.request.decision)
@@ -217,6 +262,19 @@ def show(fitted: Fitted) -> None:
         lines = [[name, f"{value:.3f}"] for name, value in fitted.metrics.items()]
         say()
         show_table(["against the known classes", ""], lines)
+
+
+def show_clusters(fitted: Fitted) -> None:
+    """Print what each cluster is: its size, the features that set it apart, and the means of those that differ most."""
+    found, names = fitted.profiles, fitted.data.names
+    lines = [[str(p.cluster + 1), spaced(p.n_rows), spaced(fitted.open_counts[p.cluster]), p.words] for p in found]
+    show_table(["cluster", "rows", "open", ""], lines)
+    largest = np.abs([profile.differences for profile in found]).max(axis=0)
+    some = np.sort(np.argsort(-largest, kind="stable")[:MOST_MEANS])
+    say()
+    means = [[str(p.cluster + 1), *(f"{p.means[d]:.4g}" for d in some)] for p in found]
+    dots = "" if len(some) == len(names) else f", {len(some)} of {len(names)} columns that differ most"
+    show_table(["cluster", *(names[d][:MOST_LETTERS] for d in some)], means, title=f"means{dots}")
 
 
 def show_sets(partition: CredalPartition, decision: Decision) -> None:
@@ -249,20 +307,22 @@ def predict(
 ) -> None:
     """Assign rows of a file to a model's clusters."""
     if out is not None:
-        check_table(out, force=force)
+        check_table(out, force=force, inputs=[model_path, *find_files(source.path)])
     elif as_machine:
         raise CommandError("--json needs --out: without it the rows go to standard output.")
+    elif getattr(sys.stdout, "name", None) == os.devnull:
+        raise CommandError("Standard output is closed; name a file for the rows with --out.")
     streamed_to = None
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
-    model, names, scaling = load_model(model_path)
+    model, preparation = load_model(model_path)
     decision = read_decision(rule, reward, is_auto=isinstance(model, AutoEGMM))
-    source = source._replace(columns=names)
+    scaling = preparation.scaling
+    source = preparation.of(source, column_names(source))
     if streamed_to is not None:
         rows, _ = open_rows(source)
-        write_predictions(
-            streamed_to, model, rows if scaling is None else rows.scaled(*scaling), decision, masses=masses
-        )
+        scaled = rows if scaling is None else rows.scaled(*scaling)
+        write_predictions(streamed_to, model, scaled, decision, masses=masses, force=force)
         n_rows = int(rows.shape[0])
         if as_machine:
             as_json(_predicted(model_path, source.path, out, n_rows))
@@ -274,13 +334,15 @@ def predict(
         raise CommandError(f"{source.path} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
     X = data.X if scaling is None else scaling.apply(data.X)
     partition = model.partition(X)
-    columns = label_columns(partition, model.outliers(X), decision)
+    if not (quiet or as_machine):
+        tell(data.notes, wanted=True)
+    columns = row_columns(data, len(X)) | label_columns(partition, model.outliers(X), decision)
     if masses:
         columns |= mass_columns(partition)
     if out is None:
         write_csv(sys.stdout, columns)
         return
-    write_columns(out, columns)
+    write_columns(out, columns, force=force)
     if as_machine:
         as_json(_predicted(model_path, source.path, out, len(X)))
     elif not quiet:

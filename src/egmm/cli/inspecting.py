@@ -5,14 +5,15 @@ from typing import Any
 
 from egmm.auto import AutoEGMM
 from egmm.cli import figures
-from egmm.cli.data import read_data
+from egmm.cli.data import find_files, read_data
 from egmm.cli.models import check_enough, load_model, prepare, run_selection
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
-from egmm.cli.screen import as_json, bar, say, show_table
+from egmm.cli.screen import as_json, bar, counted, say, show_table
 from egmm.cli.streaming import is_streamed, prepare_scan
-from egmm.selection import CRITERIA, Selection
+from egmm.em.criteria import CRITERIA
+from egmm.selection import Selection
 
 MOST_SETS = 12
 """Sets listed: those with the most weight."""
@@ -30,8 +31,9 @@ def select(
     quiet: bool,
 ) -> None:
     """Compare numbers of clusters and covariance models."""
+    inputs = find_files(source.path)
     if out is not None:
-        check_free(out, force=force)
+        check_free(out, force=force, inputs=inputs)
     if is_streamed(source, stream):
         X, _, total, sample, _ = prepare_scan(source, standardize=standardize)
         notes = notes_on(sample, total)
@@ -43,7 +45,7 @@ def select(
     selection = run_selection(X, request)
     files: list[str] = []
     if out is not None:
-        with writing_directory(out, force=force) as work:
+        with writing_directory(out, force=force, inputs=inputs) as work:
             table = selection.table()
             names = dict.fromkeys(name for record in table for name in record)
             write_columns(work / "selection.csv", {name: [record.get(name) for record in table] for name in names})
@@ -91,9 +93,11 @@ def show_selection(selection: Selection) -> None:
         values = ["–" if record["failure"] else f"{record[name]:.1f}" for name in CRITERIA]
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
     better = "higher" if selection.higher_is_better else "lower"
-    heading = f"{len(table)} candidates by {selection.criterion.upper()} ({better} is better)"
+    heading = f"{counted(len(table), 'candidate')} by {selection.criterion.upper()} ({better} is better)"
     heading += "" if selection.is_top else "; the first by agreement with the others"
-    show_table(["model", *(name.upper() for name in CRITERIA), "seconds", ""], lines, title=heading, marked=0)
+    signs = [f"{name.upper()} {'↑' if higher else '↓'}" for name, higher in CRITERIA.items()]
+    show_table(["model", *signs, "seconds", ""], lines, title=heading, marked=0)
+    say("↑ higher is better, ↓ lower is better", "dim")
     if len(table) > len(lines):
         say(f"and {len(table) - len(lines)} more")
     if selection.advice:
@@ -102,14 +106,17 @@ def show_selection(selection: Selection) -> None:
 
 def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
     """Tell what a model file holds; quiet, only whether it can be read."""
-    loaded, names, scaling = load_model(model_path)
+    loaded, preparation = load_model(model_path)
     model = loaded.best_ if isinstance(loaded, AutoEGMM) else loaded
-    names = names or [f"x{k + 1}" for k in range(model.n_features_in_)]
+    scaling = preparation.scaling
+    names = preparation.names or [f"x{k + 1}" for k in range(model.n_features_in_)]
     found = {
         "model": "auto" if isinstance(loaded, AutoEGMM) else "egmm",
         "n_clusters": int(model.focal_sets_.n_clusters),
         "n_features": int(model.n_features_in_),
         "columns": names,
+        "row_names": preparation.id or "",
+        "missing": preparation.missing,
         "standardized": scaling is not None,
         "covariance": model.covariance,
         "n_sets": len(model.focal_sets_),

@@ -18,9 +18,10 @@ from egmm.belief.decisions import choose_sets
 from egmm.belief.partition import CredalPartition
 from egmm.cli.data import Data
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import Decision, Request
+from egmm.cli.options import MISSING_CELLS, Decision, Request, Source
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
+from egmm.explanation import Profile, profiles
 from egmm.metrics import ari, nmi, purity, set_scores
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
@@ -69,7 +70,7 @@ class Fitted:
     n_rows: int
     notes: Sequence[str] = ()
     row_numbers: IntArray | None = None
-    """Of a sample: where its rows are in the file, counted from zero."""
+    """Of a sample, and where rows were left out: where the rows are in the file, counted from zero."""
 
     @cached_property
     def metrics(self) -> dict[str, float]:
@@ -80,6 +81,17 @@ class Fitted:
     def mixture(self) -> Any:
         """The mixture whose means and covariances are shown: of a consensus, the selected one."""
         return self.model.best_ if isinstance(self.model, AutoEGMM) else self.model
+
+    @cached_property
+    def profiles(self) -> list[Profile]:
+        """What each cluster is, in the units of the files."""
+        return profiles(self.partition, self.data.X, self.data.names)
+
+    @property
+    def open_counts(self) -> list[int]:
+        """Rows of each cluster that the rule leaves open."""
+        is_open = self.partition.is_open(*self.request.decision)
+        return np.bincount(self.partition.labels()[is_open], minlength=self.partition.n_clusters).tolist()
 
     @property
     def is_sample(self) -> bool:
@@ -120,10 +132,17 @@ def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitt
     notes += notes_on_request(request)
     tell(notes, wanted=request.verbose)
     model, selection = choose_model(X, len(X), request)
-    partition, outliers = model.partition(X), model.outliers(X)
+    partition, outliers = named_rows(model.partition(X), data), model.outliers(X)
     seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
-    return Fitted(request, data, X, *found, seconds, len(X), notes=notes)
+    return Fitted(request, data, X, *found, seconds, len(X), notes, data.numbers)
+
+
+def named_rows(partition: CredalPartition, data: Data) -> CredalPartition:
+    """Return the partition with the names of its rows, where they have some."""
+    if data.row_names is None:
+        return partition
+    return CredalPartition(partition.mass, partition.focal_sets, index=data.row_names)
 
 
 def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection | None]:
@@ -163,12 +182,15 @@ def check_enough(n_rows: int, n_clusters: int) -> None:
         )
 
 
-def save_model(path: Path, model: Any, names: Sequence[str], scaling: Scaling | None) -> None:
+def save_model(path: Path, model: Any, data: Data, missing: str, scaling: Scaling | None) -> None:
     """Save the model with what must be done to the columns before it is used."""
     model.save(path)
     document = json.loads(path.read_text(encoding="utf-8"))
     document[PREPARATION] = {
-        "columns": list(names),
+        "columns": list(data.names),
+        "left_out": dict(data.left_out),
+        "id": data.id,
+        "missing": missing,
         "centre": None if scaling is None else scaling.centre.tolist(),
         "scale": None if scaling is None else scaling.scale.tolist(),
     }
@@ -176,8 +198,24 @@ def save_model(path: Path, model: Any, names: Sequence[str], scaling: Scaling | 
         stream.write(json.dumps(document, indent=1).encode())
 
 
-def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
-    """Load a model, the columns it takes and their scaling; a model saved from Python has neither."""
+class Preparation(NamedTuple):
+    """What is done to a table before a model sees it."""
+
+    names: list[str] | None = None
+    """Columns that the model takes; None means all."""
+    scaling: Scaling | None = None
+    id: str | None = None
+    """Column that names the rows."""
+    missing: str = MISSING_CELLS[0]
+
+    def of(self, source: Source, names: Sequence[str]) -> Source:
+        """Return where and how to read rows for the model; names of rows are taken where there are some."""
+        known = self.id if self.id in names else None
+        return source._replace(columns=self.names, id=source.id or known, missing=self.missing)
+
+
+def load_model(path: Path) -> tuple[Any, Preparation]:
+    """Load a model, and what is done to columns before it is used; a model saved from Python has only their names."""
     if path.is_dir():
         raise CommandError(f"{path} is a directory; name the model file in it, such as {path / 'model.json'}.")
     if not path.is_file():
@@ -186,8 +224,8 @@ def load_model(path: Path) -> tuple[Any, list[str] | None, Scaling | None]:
     names = getattr(model, "feature_names_in_", None)
     preparation = json.loads(path.read_text(encoding="utf-8")).get(PREPARATION)
     if preparation is None:
-        return _nameless(model), None if names is None else [str(name) for name in names], None
-    return _nameless(model), *_preparation(path, preparation, model.n_features_in_)
+        return _nameless(model), Preparation(None if names is None else [str(name) for name in names])
+    return _nameless(model), _preparation(path, preparation, model.n_features_in_)
 
 
 def _load(path: Path) -> Any:
@@ -199,20 +237,23 @@ def _load(path: Path) -> Any:
     return AutoEGMM.load(path) if is_auto else EGMM.load(path)
 
 
-def _preparation(path: Path, entry: Any, n_features: int) -> tuple[list[str], Scaling | None]:
+def _preparation(path: Path, entry: Any, n_features: int) -> Preparation:
     """Columns and scaling of a model file, checked: people edit JSON."""
     try:
         names, centre, scale = entry["columns"], entry["centre"], entry["scale"]
         scaling = None if centre is None and scale is None else Scaling(np.array(centre, float), np.array(scale, float))
         is_whole = all(np.shape(part) == (n_features,) for part in (names, *(scaling or ())))
-    except (KeyError, TypeError, ValueError):
+        is_whole &= scaling is None or bool(np.isfinite(scaling).all() and (scaling.scale > 0).all())
+        row_names, missing = entry.get("id"), entry.get("missing", MISSING_CELLS[0])
+        is_whole = is_whole and (row_names is None or isinstance(row_names, str)) and missing in MISSING_CELLS
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         is_whole = False
     if not is_whole:
         raise CommandError(
             f"{path} is damaged: its entry {PREPARATION!r} must hold columns ({n_features} names), centre and scale "
-            f"({n_features} numbers each, or null); fit again to write it anew."
+            f"({n_features} numbers each, scales above 0, or null); fit again to write it anew."
         )
-    return [str(name) for name in names], scaling
+    return Preparation([str(name) for name in names], scaling, row_names, missing)
 
 
 def scores(truth: Any, partition: CredalPartition, decision: Decision) -> dict[str, float]:
@@ -225,5 +266,5 @@ def scores(truth: Any, partition: CredalPartition, decision: Decision) -> dict[s
     found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
     if len(np.unique(truth)) <= partition.n_clusters:
         sets = set_scores(truth, choose_sets(partition.mass, partition.focal_sets, *decision))
-        found |= {"coverage": sets.coverage, "precise accuracy": sets.precise_accuracy, "ambiguous": sets.ambiguous}
+        found |= {"coverage": sets.coverage, "sure accuracy": sets.precise_accuracy, "open": sets.ambiguous}
     return found

@@ -10,11 +10,13 @@ from egmm.cli.data import Data
 from egmm.cli.options import Request
 from egmm.cli.screen import message, spaced
 from egmm.em.statistics import Moments
-from egmm.rows.arrow import told_index
 from egmm.selection import CERTAINTY
 
 CONSTANT = 1e-15
 """Deviation, relative to the mean, that rounding alone leaves in a column."""
+
+MANY_COLUMNS = 1000
+"""Columns whose full covariances take long."""
 
 DEPENDENT = 1e-11
 """Eigenvalue of the columns' correlations that rounding alone leaves of a zero."""
@@ -25,7 +27,15 @@ SINGULAR = "a full covariance is singular, and the likelihood then comes from th
 def notes_on(data: Data, total: Moments) -> list[str]:
     """Tell which columns are left out, for which a covariance is singular, and how many rows have no class."""
     without_class = [] if data.labels is None else _without_class(data.labels)
-    return [*told_index(data.left_out), *_singular(total, data.names), *without_class]
+    return [*data.notes, *_slow(len(data.names)), *_singular(total, data.names), *without_class]
+
+
+def _slow(n_columns: int) -> list[str]:
+    if n_columns < MANY_COLUMNS:
+        return []
+    size = spaced(n_columns * (n_columns + 1) // 2)
+    what = f"There are {n_columns} columns: a full covariance has {size} numbers, and every step may take minutes"
+    return [f"{what}; diagonal models such as --covariance VVI take seconds."]
 
 
 def notes_on_request(request: Request) -> list[str]:
@@ -37,7 +47,7 @@ def notes_on_request(request: Request) -> list[str]:
     ):
         return []
     prior = f"a prior in favour of single clusters (--certainty {CERTAINTY:g})"
-    return [f"Covariances are compared with {prior}: few rows are left open; --certainty 0 leaves more open."]
+    return [f"Covariances are compared with {prior}: few rows are open; --certainty 0 keeps more open."]
 
 
 def tell(notes: Sequence[str], *, wanted: bool) -> None:
@@ -54,11 +64,11 @@ def _singular(total: Moments, names: Sequence[str]) -> list[str]:
     notes = []
     if constant.any():
         listed = _listed(names, constant)
-        notes.append(f"Constant, and so no help to tell clusters apart: {listed}; leave out with --columns.")
+        notes.append(f"Constant, and so no help to tell clusters apart: {listed}; leave out with --exclude.")
     if total.weight <= len(names):
         notes.append(f"There are {spaced(int(total.weight))} rows for {len(names)} columns: {SINGULAR}.")
     elif (dependent := _dependent(total.scatter, ~constant)).any():
-        notes.append(f"Linearly dependent: {_listed(names, dependent)}; {SINGULAR}. Leave one out with --columns.")
+        notes.append(f"Linearly dependent: {_listed(names, dependent)}; {SINGULAR}. Leave one out with --exclude.")
     return notes
 
 

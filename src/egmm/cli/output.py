@@ -2,9 +2,11 @@
 
 import csv
 import io
+import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,35 +14,56 @@ from uuid import uuid4
 import numpy as np
 
 from egmm._checks import BoolArray, import_optional
-from egmm._files import replacing
+from egmm._files import claim, leftovers, naming, replacing, working_place
 from egmm.belief.partition import CredalPartition
+from egmm.belief.tables import set_names
+from egmm.cli import check_interrupts
+from egmm.cli.data import Data
 from egmm.cli.options import Decision
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")
 """Endings of tables."""
 
+OURS = ("row", "cluster", "set", "open", "probability", "nonspecificity", "outlier")
+"""Columns of a table of labels."""
+
 WRITTEN = ".egmm-files"
 """Lists in a directory of outputs the files of the run that wrote it: only those may be removed by the next."""
 
+NEW, OLD = "new", "old"
+"""In the working place: the directory to be, and the one that it has replaced."""
 
-def check_free(path: Path, *, force: bool) -> None:
-    """Say so before any work is done if a directory of outputs is there already or cannot be made."""
-    if path.exists() and not path.is_dir():
+PROBE = bytes(2**16)
+"""Written to see whether there is room for anything."""
+
+
+def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Say so before any work is done if a directory of outputs is there already, cannot be made or holds an input."""
+    _is_there(path)
+    _restore(path.resolve())
+    is_there = path.exists()
+    if is_there and not path.is_dir():
         raise CommandError(f"{path} is a file, but a directory is written; give another --out.")
-    if path.exists() and not force and any(item.name != WRITTEN for item in path.iterdir()):
+    if not path.resolve().name:
+        raise CommandError(f"{path} is the root of all directories; name a directory below it with --out.")
+    if is_there and not force and any(item.name != WRITTEN for item in path.iterdir()):
         raise _taken(path)
+    if is_there:
+        _check_inputs(path, _written_before(path), inputs)
     _check_writable(path)
 
 
-def check_table(path: Path, *, force: bool) -> None:
-    """Say so before any work is done if a table is there already, cannot be made or has another ending."""
+def check_table(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Say so before any work is done if a table is there already, cannot be made, has another ending or is an input."""
     if path.suffix.lower() not in TABLES:
         raise CommandError(f"--out {path} must end in {', '.join(TABLES[:-1])} or {TABLES[-1]}.")
+    is_there = _is_there(path)
     if path.is_dir():
         raise CommandError(f"{path} is a directory, but a file is written; give another --out.")
-    if path.exists() and not force:
+    if is_there and not force:
         raise _taken(path)
+    _check_inputs(path.parent, [path.name], inputs)
     _check_writable(path)
 
 
@@ -48,47 +71,153 @@ def _taken(path: Path) -> CommandError:
     return CommandError(f"{path} exists already; give another --out, or --force to write over it.")
 
 
+def _is_there(path: Path) -> bool:
+    """Whether something has this name; a name that cannot be one is refused."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # too long, or links that lead to each other
+        raise _unwritable(path, error) from error
+    return True
+
+
+def _check_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
+    """Refuse to write over files, or remove them, that are read."""
+    read = {(found.st_dev, found.st_ino): source for source in inputs if (found := _status(source))}
+    for name in names if read else ():
+        found = _status(folder / name)
+        if found and (found.st_dev, found.st_ino) in read:
+            raise CommandError(f"{folder / name} is read by this command, which would replace it; give another --out.")
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _unwritable(path: Path, error: OSError) -> CommandError:
+    return CommandError(f"{path} cannot be written: {error.strerror}.")
+
+
 def _check_writable(path: Path) -> None:
-    """Try to make a file in the nearest directory there is, and in the output itself if it is one."""
+    """Try to write a file in the nearest directory there is, and in the output itself if it is one."""
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir():
         raise CommandError(f"{path} cannot be made: {folder} is a file.")
+    for name in path.absolute().relative_to(folder).parts:
+        _is_there(folder / name)  # Its length shows only in a directory that is there.
     for place in (folder, *([path] if path.is_dir() else [])):
         probe = place / f".egmm-{uuid4().hex}"
         try:
-            probe.touch()
+            probe.write_bytes(PROBE)
         except OSError as error:
-            raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
-        probe.unlink()
+            raise _unwritable(path, error) from error
+        finally:
+            probe.unlink(missing_ok=True)
 
 
 @contextmanager
-def writing_directory(path: Path, *, force: bool) -> Iterator[Path]:
-    """Offer an empty directory whose files move to `path` at the end, or vanish on an error.
+def writing_directory(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Iterator[Path]:
+    """Offer an empty directory that becomes `path` at the end, or vanishes on an error.
 
-    With `force` files of the same name are replaced, each as a whole; those that an earlier run wrote and this one did
-    not are removed, so that what is there belongs together. Files of others stay.
+    Without `force` one of two runs with the same `path` succeeds. With `force` the directory of an earlier run is
+    exchanged for this one, with the files of others that it holds; those that the earlier run wrote go. A directory
+    that cannot be moved, such as the present one, gets its files one by one.
     """
-    check_free(path, force=force)
+    inputs = list(inputs)
+    check_free(path, force=force, inputs=inputs)
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    work = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    work.mkdir()
-    try:
+    with naming(path), working_place(path) as place:
+        work = place / NEW
+        work.mkdir()
         yield work
+        check_interrupts()
         written = files_below(work)
+        if path.exists():
+            _check_inputs(path, written, inputs)
         (work / WRITTEN).write_text("\n".join([*written, ""]), encoding="utf-8")
-        if not path.exists():
+        if not force:
+            _take(work, path, [*written, WRITTEN])
+        elif not path.exists():
             work.rename(path)
         else:
-            _remove(path, set(_written_before(path)).difference(written))
-            for name in (*written, WRITTEN):
+            _exchange(work, path, written)
+
+
+def _take(work: Path, path: Path, written: Iterable[str]) -> None:
+    """Give the new directory a name that nothing has, or say that it is taken."""
+    try:
+        if _is_fixed(path):
+            for name in written:
                 (path / name).parent.mkdir(exist_ok=True)
-                (work / name).replace(path / name)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+                claim(work / name, path / name)
+            return
+        if path.exists():  # Empty, but perhaps for the list of files that were removed since.
+            (path / WRITTEN).unlink(missing_ok=True)
+            path.rmdir()
+        work.rename(path)
+    except OSError as error:
+        if error.errno in (EEXIST, ENOTEMPTY, ENOTDIR):
+            raise _taken(path) from error
+        raise
+
+
+def _exchange(work: Path, path: Path, written: Sequence[str]) -> None:
+    """Put the new directory in the place of an old one, keeping the files of others."""
+    before = _written_before(path)
+    if not _is_fixed(path):
+        _keep_others(path, work, {*before, *written, WRITTEN})
+        try:
+            path.rename(work.parent / OLD)
+        except OSError:  # as of a mounted directory
+            pass
+        else:
+            work.rename(path)
+            return
+    _remove(path, set(before).difference(written))
+    for name in (*written, WRITTEN):
+        (path / name).parent.mkdir(exist_ok=True)
+        (work / name).replace(path / name)
+
+
+def _restore(path: Path) -> None:
+    """Finish the exchange of a run that was killed between its two halves, when neither directory was in place."""
+    for left in () if path.exists() else leftovers(path):
+        if (left / OLD).is_dir() and (left / NEW).is_dir():
+            (left / NEW).rename(path)
+            return
+
+
+def _keep_others(path: Path, work: Path, ours: set[str]) -> None:
+    """Give the files of a directory that are not ours a second name in another, and make their directories there."""
+    for folder, folders, files in os.walk(path):
+        here = Path(folder).relative_to(path)
+        links = [name for name in folders if (path / here / name).is_symlink()]
+        others = [name for name in (*files, *links) if (here / name).as_posix() not in ours]
+        if others or not (files or folders) or here == Path():
+            (work / here).mkdir(parents=True, exist_ok=True)
+            shutil.copystat(path / here, work / here)
+        for name in others:
+            _second(path / here / name, work / here / name)
+
+
+def _is_fixed(path: Path) -> bool:
+    """Whether a directory cannot be exchanged without those who are in it noticing."""
+    return path.is_dir() and Path.cwd().is_relative_to(path)
+
+
+def _second(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where there is none."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def files_below(folder: Path) -> list[str]:
@@ -98,7 +227,10 @@ def files_below(folder: Path) -> list[str]:
 
 def _written_before(folder: Path) -> list[str]:
     listing = folder / WRITTEN
-    return listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+    if not listing.is_file():
+        return []
+    names = listing.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return [name for name in names if not (Path(name).is_absolute() or ".." in Path(name).parts)]
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
@@ -111,10 +243,17 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
                 place.parent.rmdir()
 
 
+def row_columns(data: Data, n_rows: int) -> dict[str, Any]:
+    """Number of each row in the files, counted from one, and its name where it has one."""
+    numbers = np.arange(n_rows) if data.numbers is None else data.numbers
+    # A column called as one of ours would be lost.
+    name = f"{data.id}_" if data.id in OURS else data.id or "name"
+    return {"row": numbers + 1, **({} if data.row_names is None else {name: data.row_names})}
+
+
 def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Decision) -> dict[str, Any]:
     """One value per row: cluster, set and how sure they are; clusters counted from one."""
     return {
-        "row": np.arange(1, len(partition) + 1),
         "cluster": partition.labels() + 1,
         "set": chosen_labels(partition, decision),
         "open": partition.is_open(*decision),
@@ -126,11 +265,7 @@ def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Dec
 
 def chosen_labels(partition: CredalPartition, decision: Decision) -> Any:
     """Name of the set chosen for each row, such as {1,2}."""
-    if decision.rule == "heaviest":
-        return np.array(partition.focal_sets.labels)[partition.sets()]
-    members, at = np.unique(partition.sets(*decision), axis=0, return_inverse=True)
-    names = ["{" + ",".join(str(k + 1) for k in np.flatnonzero(row)) + "}" for row in members]
-    return np.array(names, dtype=str)[at.ravel()]
+    return set_names(partition.mass, partition.focal_sets, *decision).astype(str)
 
 
 def mass_columns(partition: CredalPartition) -> dict[str, Any]:
@@ -138,11 +273,23 @@ def mass_columns(partition: CredalPartition) -> dict[str, Any]:
     return dict(zip(partition.focal_sets.labels, partition.mass.T, strict=True))
 
 
-def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns as CSV, Parquet or Feather, by the suffix; an existing file is replaced as a whole."""
+@contextmanager
+def claiming(path: Path, *, force: bool) -> Iterator[None]:
+    """Say that a table was written by another run in the meantime, where it was not to be replaced."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_interrupts()
+        yield
+    except FileExistsError as error:
+        if force:
+            raise
+        raise _taken(path) from error
+
+
+def write_columns(path: Path, columns: Mapping[str, Any], *, force: bool = True) -> None:
+    """Write columns as CSV, Parquet or Feather, by the suffix, as a whole; with `force` in place of another file."""
     kind = path.suffix.lower()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
+    with claiming(path, force=force), replacing(path, exclusive=not force) as stream:
         if kind == ".csv":
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             write_csv(text, columns)

@@ -1,6 +1,7 @@
 """``egmm reproduce``: the paper's tables and figures, beside what was printed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from egmm._progress import Progress
@@ -21,6 +22,7 @@ def reproduce(
     jobs: int | None,
     out: Path,
     data: Path | None,
+    sets: Sequence[str] | None,
     fresh: bool,
     force: bool,
     as_machine: bool,
@@ -30,6 +32,10 @@ def reproduce(
     wanted = None if only is None else [o.one_of("--only", item, ITEMS) for item in only]
     directory = None if data is None else str(data)
     plan = Plan.quick(directory) if quick else Plan(data=directory)
+    if sets is not None:
+        known = {name.lower(): name for name in Plan().datasets}
+        chosen = [known[o.one_of("--sets", name.lower(), tuple(known))] for name in sets]
+        plan = replace(plan, datasets=tuple(chosen))
     check_free(out, force=force or (out / CELLS).is_file())
     lost = None if force else page_lost(out, wanted, plan)
     if lost is not None:
@@ -51,7 +57,7 @@ def reproduce(
     elif not quiet:
         _show(made)
         if not plan.is_full:
-            say("\nA quick look, at few runs of few sets: what holds here need not hold in the whole, nor what fails.")
+            say("\nA part of the paper's runs: what holds here need not hold in the whole, nor what fails.")
 
 
 def _facts(made: Reproduction) -> dict[str, object]:

@@ -1,8 +1,10 @@
 """What commands say: results on standard output, everything else on standard error."""
 
+import codecs
 import functools
 import json
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -16,12 +18,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from egmm.cli import INTERRUPTED
+from egmm._checks import printable
+from egmm.cli import INTERRUPTED, UNREAD, forget_output
 
 FAILED = 1
 
-UNREAD = 141
-"""Exit code where the reader of the output has gone, as shells expect."""
+RISKY = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What JSON need not escape but a terminal obeys or cannot show: controls beyond ASCII, turns of direction, halves."""
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What bad data, a failed fit, an unwritable place or a missing extra raise; anything else is a defect of ours."""
@@ -42,7 +45,7 @@ def message(text: str, kind: str = "") -> None:
     styles = {"error": "bold red", "warning": "yellow", "": "dim"}
     prefix = {"error": "Error: ", "warning": "Warning: ", "": ""}[kind]
     console = Console(stderr=True, highlight=False)
-    console.print(Text(prefix, style=styles[kind]) + Text(text, style="" if kind else "dim"), soft_wrap=True)
+    console.print(Text(prefix, style=styles[kind]) + Text(printable(text), style="" if kind else "dim"), soft_wrap=True)
 
 
 def guarded(command: Command) -> Command:
@@ -55,8 +58,8 @@ def guarded(command: Command) -> Command:
                 command(*args, **options)
             sys.stdout.flush()
         except BrokenPipeError:
-            # As `| head` does when it has enough; what is still to be written must not fail once more at the end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # As `| head` does when it has enough.
+            forget_output()
             raise typer.Exit(UNREAD) from None
         except KeyboardInterrupt as error:
             message(str(error) if isinstance(error, Interrupted) else "Stopped; nothing was written.", "error")
@@ -98,7 +101,9 @@ def _sentence(error: BaseException) -> str:
 
 def as_json(result: dict[str, Any]) -> None:
     """Write the result as one JSON object; what is not a number becomes null."""
-    sys.stdout.write(json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
+    text = json.dumps(_plain(result), indent=2, ensure_ascii=not is_unicode, allow_nan=False)
+    sys.stdout.write(RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -124,23 +129,34 @@ class _Screen(Console):
 
 def say(text: str = "", style: str = "") -> None:
     """Write a paragraph to standard output."""
-    _Screen().print(Text(text, style=style))
+    _Screen().print(Text(printable(text), style=style))
 
 
 def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title: str = "", marked: int = -1) -> None:
     """Write a table to standard output; the first column and those without a name are text, the rest numbers."""
     style: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": None, "padding": (0, 1, 0, 0)}
-    table = Table(title=escape(title) or None, pad_edge=False, **style)
+    table = Table(title=escape(printable(title)) or None, pad_edge=False, **style)
     for at, name in enumerate(columns):
-        table.add_column(escape(name), justify="left" if at == 0 or not name else "right", header_style="bold")
+        table.add_column(
+            escape(printable(name)), justify="left" if at == 0 or not name else "right", header_style="bold"
+        )
     for at, line in enumerate(lines):
-        table.add_row(*(escape(cell) for cell in line), style="bold green" if at == marked else "")
+        table.add_row(*(escape(printable(cell)) for cell in line), style="bold green" if at == marked else "")
     _Screen().print(table)
 
 
 def bar(share: float, width: int = 20) -> str:
     """Draw a share of one as blocks."""
     return "█" * round(width * min(max(share, 0.0), 1.0))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "cluster"), counted(1200, "row")
+    ('1 cluster', '1 200 rows')
+    """
+    return f"{spaced(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def spaced(count: int) -> str:

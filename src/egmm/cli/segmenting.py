@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
+from egmm._checks import FloatArray
 from egmm.cli import figures
 from egmm.cli.output import check_free, writing_directory
 from egmm.cli.screen import as_json, say, show_table, spaced
 from egmm.image import SegmentedImage, make_brain_phantom
 from egmm.image import segment as segment_image
+from egmm.image.colour import colour_name, from_lab
 from egmm.image.io import check_file
+from egmm.plotting.image import plot_labels
 from egmm.reproduce.experiments import segment_brain
 
 
@@ -20,6 +23,7 @@ def segment(
     counts: Sequence[int],
     *,
     spatial: bool,
+    colour: str,
     seed: int,
     out: Path | None,
     force: bool,
@@ -27,20 +31,24 @@ def segment(
     quiet: bool,
 ) -> None:
     """Segment an image, or several modalities of one grid, and write the maps."""
-    for path in [*images, *([] if mask is None else [mask])]:
+    inputs = [*images, *([] if mask is None else [mask])]
+    for path in inputs:
         check_file(path)
     target = out or Path(f"egmm-{images[0].name.split('.')[0]}")
-    check_free(target, force=force)
+    check_free(target, force=force, inputs=inputs)
     found = segment_image(
         [str(path) for path in images],
         None if mask is None else str(mask),
         list(counts),
         spatial=spatial,
+        colour=colour,
         random_state=seed,
         verbose=int(not (quiet or as_machine)),
     )
-    with writing_directory(target, force=force) as work:
-        _write_maps(work, found)
+    means = _means(found)
+    found = found.named(*_descriptions(found, means))
+    with writing_directory(target, force=force, inputs=inputs) as work:
+        _write_maps(work, found, means)
         files = sorted(path.name for path in work.iterdir())
     sizes = np.bincount(found.labels().ravel(), minlength=found.n_clusters + 1)[1:]
     if as_machine:
@@ -67,7 +75,42 @@ def segment(
             say(f"mass.nii.gz holds a volume for each of the sets {', '.join(found.focal_sets.labels)}, in this order.")
 
 
-def _write_maps(work: Path, found: SegmentedImage) -> None:
+def _means(found: SegmentedImage) -> FloatArray:
+    """Mean of each cluster's voxels in every image, (n_clusters, n_images); NaN for a cluster without any."""
+    labels = found.labels()[found.mask] - 1
+    counts = np.bincount(labels, minlength=found.n_clusters)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sums = [np.bincount(labels, image.data[found.mask], found.n_clusters) / counts for image in found.images]
+    return np.stack(sums, axis=1)
+
+
+def _is_lab(found: SegmentedImage) -> bool:
+    return [image.name for image in found.images] == ["L", "a", "b"]
+
+
+def _descriptions(found: SegmentedImage, means: FloatArray) -> list[str]:
+    """Name clusters by what they look like: a colour, or mean grey levels."""
+    names = []
+    for k, levels in enumerate(means):
+        if np.isnan(levels).any():
+            names.append(f"{k + 1}: no voxel")
+        elif _is_lab(found):
+            names.append(f"{k + 1}: {colour_name(levels)}")
+        else:
+            names.append(f"{k + 1}: level {' / '.join(f'{level:.3g}' for level in levels)}")
+    return names
+
+
+def _write_labels(path: Path, found: SegmentedImage, means: FloatArray) -> None:
+    """Draw the map of a picture in the clusters' own colours, of a volume's middle slice in those of all plots."""
+    labels = found.labels()
+    labels = labels if labels.ndim == 2 else labels[:, :, labels.shape[2] // 2]
+    size = (5.6, 5.6 * labels.shape[0] / labels.shape[1] + 0.8)
+    colours = from_lab(np.nan_to_num(means)) if _is_lab(found) else None
+    figures.save(plot_labels(labels, found.names, colours=colours, ax=figures.new_axes(size=size)), path)
+
+
+def _write_maps(work: Path, found: SegmentedImage, means: FloatArray) -> None:
     """Volumes as NIfTI, pictures as PNG, and for both the approximations to look at."""
     if found.mask.ndim == 3 or found.affine is not None:
         for what in ("labels", "ambiguity", "mass"):
@@ -75,8 +118,10 @@ def _write_maps(work: Path, found: SegmentedImage) -> None:
     else:
         for what in ("labels", "ambiguity"):
             found.to_png(work / f"{what}.png", what)
-    axes = figures.new_axes(found.n_clusters, (4.2, 4.6))
+    rows, columns = found.mask.shape[:2]
+    axes = figures.new_axes(found.n_clusters, (4.2, 4.2 * rows / columns + 0.9))
     figures.save(found.plot(axes=np.atleast_1d(axes)), work / "approximations.png")
+    _write_labels(work / "clusters.png", found, means)
 
 
 def brain(work: Path) -> str:
@@ -94,5 +139,5 @@ def brain(work: Path) -> str:
     return (
         f"T1 tells CSF from tissue, T2 pathology from the rest; fused, they tell pathology, CSF and normal tissue "
         f"apart: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are right, "
-        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are left open."
+        f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are open."
     )

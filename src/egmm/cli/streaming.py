@@ -1,7 +1,7 @@
 """``egmm fit``, ``select`` and ``predict`` on files larger than memory: block by block, with a sample to look at."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +10,15 @@ import numpy as np
 from egmm import scan
 from egmm._checks import FloatArray, IntArray, import_optional
 from egmm.belief.storage import parquet_metadata
+from egmm.cli.columns import no_columns, parse, told_columns
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Decision, Request, Source
-from egmm.cli.output import label_columns, mass_columns
+from egmm.cli.output import claiming, label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
-from egmm.rows.arrow import FORMATS, format_of, open_table
+from egmm.rows.arrow import FORMATS, format_of, open_table, told_index
 from egmm.rows.source import bad_entry, number, tree_sum
 from egmm.rows.threads import one_blas_thread
 from egmm.rows.write import growing_parquet
@@ -37,7 +38,7 @@ def is_streamed(source: Source, asked: bool | None) -> bool:
 
 
 def open_rows(source: Source) -> tuple[Any, list[str]]:
-    """Scan files, and return also the columns left out; they are checked, nothing is loaded."""
+    """Scan files, and return also notes on the columns left out; they are checked, nothing is loaded."""
     path, header = source.path, source.header
     files = find_files(path)
     if all(file.suffix.lower() == ".npy" for file in files):
@@ -55,8 +56,27 @@ def open_rows(source: Source) -> tuple[Any, list[str]]:
                 "alone. Write it as one of these, or use --no-stream."
             )
     first = open_table(files[:1], header)
-    wanted, left_out = wanted_columns(source, first.names, first.index_names)
-    return scan(files, wanted, header=header), left_out
+    wanted, index = wanted_columns(source, first.names, first.index_names)
+    words = {} if source.columns is not None else _words(first, wanted)
+    kept = [name for name in wanted if name not in words]
+    if not kept:
+        raise no_columns(source, words)
+    return scan(files, kept, header=header), [*told_index(index), *told_columns(kept, None, words)]
+
+
+def _words(table: Any, names: Sequence[str]) -> dict[str, str]:
+    """Columns of text or dates, seen in the first rows; mostly numbers with a word among them are an error later."""
+    arrow = import_optional("pyarrow", "Files", "arrow").types
+    found = {}
+    for name, kind in zip(table.names, table.dataset.schema.types, strict=True):
+        if name not in names:
+            continue
+        if arrow.is_temporal(kind):
+            found[name] = "date"
+        elif arrow.is_string(kind) or arrow.is_large_string(kind) or arrow.is_binary(kind):
+            parsed = parse(next(table.values(name)).to_numpy(zero_copy_only=False))
+            found |= {name: "date" if parsed.is_date else "text"} if parsed.is_date or parsed.is_text else {}
+    return found
 
 
 class Scanned(NamedTuple):
@@ -74,14 +94,14 @@ class Scanned(NamedTuple):
 
 def prepare_scan(source: Source, *, standardize: bool) -> Scanned:
     """Scan files, scaled if that is asked for."""
-    rows, left_out = open_rows(source)
+    rows, notes = open_rows(source)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
     checked_moments(total, rows, names)
     scaling = Scaling.from_moments(total) if standardize else None
     seen = rows if scaling is None else rows.scaled(*scaling)
-    return Scanned(seen, scaling, total, Data(raw, names, None, left_out), chosen)
+    return Scanned(seen, scaling, total, Data(raw, names, notes=notes), chosen)
 
 
 def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
@@ -159,10 +179,9 @@ def write_stream(work: Path, model: Any, rows: Any, decision: Decision) -> None:
             masses(mass)
 
 
-def write_predictions(path: Path, model: Any, rows: Any, decision: Decision, *, masses: bool) -> None:
+def write_predictions(path: Path, model: Any, rows: Any, decision: Decision, *, masses: bool, force: bool) -> None:
     """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with growing_parquet(path) as write:
+    with claiming(path, force=force), growing_parquet(path, exclusive=not force) as write:
         for assigned, mass in _assigned(model, rows, decision):
             write(assigned | mass if masses else assigned)
 
@@ -176,7 +195,7 @@ def _assigned(model: Any, rows: Any, decision: Decision) -> Iterator[tuple[dict[
         except ValueError as error:
             # Counted over all rows, not within the block.
             raise bad_entry(rows, rows.feature_names) or error from None
-        columns = label_columns(partition, model.outliers(X), decision)
-        columns["row"] = columns["row"] + first
+        assigned = label_columns(partition, model.outliers(X), decision)
+        columns = {"row": np.arange(first + 1, first + len(X) + 1), **assigned}
         first += len(X)
         yield columns, mass_columns(partition)

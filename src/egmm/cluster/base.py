@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -22,27 +23,29 @@ from egmm._checks import (
     check_random,
     check_real,
     check_sample_weight,
+    check_spread,
     reading_numbers,
 )
+from egmm._documented import Documented
+from egmm._frames import row_names
 from egmm.belief.decisions import REWARD, SET_RULES, best_cluster, choose_sets, heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
 from egmm.belief.partition import CredalPartition
 from egmm.belief.transforms import pignistic
-from egmm.belief.uncertainty import nonspecificity
+from egmm.belief.uncertainty import average_nonspecificity, nonspecificity
 from egmm.cluster.descent import Descent
 from egmm.cluster.masses import Costs, Pricing, euclidean, optimal_masses
-from egmm.cluster.prototypes import fit_prototypes, starting_means
-from egmm.em.start import SAMPLE_ROWS, Sample, draw_sample
+from egmm.cluster.prototypes import PrototypeModel, fit_prototypes, starting_means
+from egmm.em.sample import SAMPLE_ROWS, Sample, draw_sample
 from egmm.rows import FileRows
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
 
-class CredalClusterer(ClusterMixin, BaseEstimator):
-    """A clusterer whose fitted prototypes give any row a mass function over sets of clusters."""
+class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
+    """What all clusterers do: validate rows, report a descent, say what their masses amount to."""
 
-    means_: FloatArray
     labels_: IntArray
     focal_sets_: FocalSets
     objective_: float
@@ -50,6 +53,93 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
     ans_: float
+
+    # Shared steps of fit -------------------------------------------------------------------------------------
+
+    def _check_fit(self, X: Any) -> FloatArray:
+        rows = self._validated(X, ensure_min_samples=2)
+        check_spread(rows.var(axis=0), getattr(self, "feature_names_in_", None))
+        return rows
+
+    def _check_new(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, **options: Any) -> FloatArray:
+        if isinstance(X, FileRows):
+            name = type(self).__name__
+            raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; read them into an array, or use EGMM.")
+        with reading_numbers(X):
+            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
+        return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
+
+    def _check_stopping(self) -> tuple[float, int]:
+        return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)
+
+    def _set_descent(self, descent: Descent[Any]) -> None:
+        self.objective_history_ = np.array(descent.history)
+        self.objective_ = descent.history[-1]
+        self.n_iter_ = max(1, len(descent.history) - 1)
+        self.converged_ = descent.converged
+
+    def _warn_unless_converged(self) -> None:
+        if not self.converged_:
+            last = abs(self.objective_history_[-2] - self.objective_history_[-1])
+            self._warn(
+                f"did not converge in max_iter={self.max_iter} iterations: the objective still changed by {last:.3g} "
+                f"(tol={self.tol:g}); raise max_iter or tol.",
+                stacklevel=4,
+            )
+
+    def _warn(self, text: str, stacklevel: int = 3) -> None:
+        """Warn that a fit has not converged, at the line that called `fit`."""
+        warnings.warn(f"{type(self).__name__} {text}", ConvergenceWarning, stacklevel=stacklevel)
+
+
+class TransductiveClusterer(EvidentialClusterer):
+    """A clusterer that gives masses to the rows it was fitted to, and to no others."""
+
+    masses_: FloatArray
+    _digest: str
+
+    def partition(self, X: Any = None) -> CredalPartition:
+        """Return the credal partition of the rows seen in `fit`.
+
+        Parameters
+        ----------
+        X : array-like, default=None
+            None, or what was given to `fit`: other rows have no masses.
+
+        Returns
+        -------
+        partition : CredalPartition
+        """
+        check_is_fitted(self)
+        if X is not None and self._digest != digest_of(self._validated(X, reset=False)):
+            raise ValueError(
+                f"{type(self).__name__} has masses only for the rows it was fitted to; leave X out, fit again, or use "
+                "a clusterer with predict_mass, such as NNEVCLUS or ECM."
+            )
+        mass = self.masses_.copy()
+        mass.setflags(write=False)
+        return CredalPartition(mass, self.focal_sets_)
+
+    def _set_masses(self, X: FloatArray, mass: FloatArray, focal: FocalSets) -> None:
+        """Set the masses of the rows X and what follows from them."""
+        self.focal_sets_, self.masses_, self._digest = focal, mass, digest_of(X)
+        self.labels_ = best_cluster(mass, focal)
+        self.ans_ = average_nonspecificity(mass, focal)
+
+
+def digest_of(X: FloatArray) -> str:
+    """Return a short name of the numbers in an array."""
+    return blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
+
+
+class CredalClusterer(EvidentialClusterer):
+    """A clusterer whose fitted prototypes give any row a mass function over sets of clusters."""
+
+    means_: FloatArray
     _pricing: Pricing
 
     def predict(self, X: Any) -> IntArray:
@@ -132,7 +222,7 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         """
         mass = self.predict_mass(X)
         mass.setflags(write=False)
-        return CredalPartition(mass, self.focal_sets_)
+        return CredalPartition(mass, self.focal_sets_, index=row_names(X))
 
     # What a subclass may replace -----------------------------------------------------------------------------
 
@@ -144,42 +234,6 @@ class CredalClusterer(ClusterMixin, BaseEstimator):
         """Return the function that gives a block of rows its masses."""
         costs = self._costs()
         return lambda X: optimal_masses(costs(X), self._pricing.beta).T
-
-    # Shared steps of fit -------------------------------------------------------------------------------------
-
-    def _check_fit(self, X: Any) -> FloatArray:
-        return self._validated(X, ensure_min_samples=2)
-
-    def _check_new(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return self._validated(X, reset=False)
-
-    def _validated(self, X: Any, **options: Any) -> FloatArray:
-        if isinstance(X, FileRows):
-            name = type(self).__name__
-            raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; read them into an array, or use EGMM.")
-        with reading_numbers(X):
-            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
-        return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
-
-    def _check_stopping(self) -> tuple[float, int]:
-        return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)
-
-    def _set_descent(self, descent: Descent[Any]) -> None:
-        self.objective_history_ = np.array(descent.history)
-        self.objective_ = descent.history[-1]
-        self.n_iter_ = max(1, len(descent.history) - 1)
-        self.converged_ = descent.converged
-
-    def _warn_unless_converged(self) -> None:
-        if not self.converged_:
-            last = abs(self.objective_history_[-2] - self.objective_history_[-1])
-            warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: the objective still "
-                f"changed by {last:.3g} (tol={self.tol:g}); raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _set_rows(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
         """Set what `fit` says about its rows: their labels and their average normalised nonspecificity."""
@@ -230,6 +284,10 @@ class PrototypeClusterer(CredalClusterer):
     def _make_pricing(self, n_clusters: int) -> Pricing:
         raise NotImplementedError
 
+    def _make_model(self) -> PrototypeModel:
+        """Return the objective; `_pricing` and `n_features_in_` are set."""
+        return PrototypeModel(self._pricing)
+
     def _fit_prototypes(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
         n_clusters = check_integer("n_clusters", self.n_clusters, 1)
         tol, max_iter = self._check_stopping()
@@ -238,14 +296,19 @@ class PrototypeClusterer(CredalClusterer):
         # Sorted and merged, neither the order of the rows nor weight split over duplicates can change the result.
         with ArrayRows(X, sample_weight) as rows:
             sample = draw_sample(rows, seed=0, size=len(X))
+        self._check_distinct(sample, n_clusters)
+        starts = self._starts(sample, n_clusters)
+        best = fit_prototypes(sample, starts, self._make_model(), tol=tol, max_iter=max_iter)
+        self.means_ = best.state
+        self._set_descent(best)
+
+    @staticmethod
+    def _check_distinct(sample: Sample, n_clusters: int) -> None:
         if n_clusters > len(sample.rows):
             raise ValueError(
                 f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight; use fewer "
                 "clusters."
             )
-        best = fit_prototypes(sample, self._starts(sample, n_clusters), self._pricing, tol=tol, max_iter=max_iter)
-        self.means_ = best.state
-        self._set_descent(best)
 
     def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:
         n_init = check_integer("n_init", self.n_init, 1)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import (
@@ -23,8 +22,8 @@ from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
 from egmm.cluster.prototypes import STARTS
-from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
-from egmm.em.replicates import Mixtures, coefficients, posteriors
+from egmm.em.covariance import chosen_models, resolve_covariance
+from egmm.em.replicates import Mixtures, Posteriors
 from egmm.mixture import EGMM
 from egmm.rows.threads import Threads, one_blas_thread
 
@@ -76,7 +75,7 @@ class BootGMM(CredalClusterer):
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, the replicates and the reference rows.
     n_jobs : int or None, default=None
-        Threads and processes; None means all cores this process may use. Results do not depend on it.
+        Threads and processes; None and -1 mean all cores this process may use. Results do not depend on it.
     verbose : int, default=0
         1 shows a live line on the error stream.
 
@@ -89,7 +88,8 @@ class BootGMM(CredalClusterer):
     bic_ : float
         Its BIC; lower is better.
     bic_table_ : list of dict
-        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and, where it failed, 'failure'.
+        One record per mixture tried: 'n_clusters', 'covariance', 'bic' and 'failure': where it could not be fitted,
+        the reason, and 'bic' is NaN.
     means_ : ndarray of shape (n_clusters, n_features)
         Its cluster means.
     replicates_ : Mixtures
@@ -272,8 +272,8 @@ class BootGMM(CredalClusterer):
         self._references = references
         self._relation = Relation.of(self.focal_sets_)
         with one_blas_thread():
-            self._kind = "diagonal" if is_diagonal(resolve_covariance(self.covariance_, len(self.centre_))) else "full"
-            self._theta = coefficients(self.replicates_, self._kind)[0]
+            covariance = resolve_covariance(self.covariance_, len(self.centre_))
+            self._posteriors = Posteriors.of(self.replicates_, self.centre_, covariance)
             known = self._posteriors(references)
             self._reference_posteriors = np.ascontiguousarray(np.swapaxes(known, 0, 1))
             with Threads(self.n_jobs) as threads:
@@ -305,12 +305,9 @@ class BootGMM(CredalClusterer):
         return masses
 
     def _chunks(self, X: FloatArray) -> Iterable[tuple[FloatArray]]:
-        n_clusters, n_replicates, _ = self._theta.shape
+        n_replicates, n_clusters, _ = self._posteriors.model.theta.shape
         size = max(1, CHUNK_ENTRIES // (n_clusters * n_replicates))
         return ((X[first : first + size],) for first in range(0, len(X), size))
-
-    def _posteriors(self, X: FloatArray) -> NDArray[np.float32]:
-        return posteriors(X - self.centre_, self._theta, self._kind)
 
     def _intervals(self, X: FloatArray) -> FloatArray:
         return pair_intervals(self._posteriors(X), self._reference_posteriors, self._quantiles)

@@ -14,14 +14,13 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._parallel import in_order
 from egmm._progress import Progress
 from egmm.cluster.prototypes import starting_means
-from egmm.em.parameters import Parameters
-from egmm.em.replicates import Mixtures, refit
-from egmm.em.start import draw_sample, make_ridge
-from egmm.em.statistics import moments
-from egmm.fitted import first_best
+from egmm.em.criteria import first_best
+from egmm.em.replicates import Mixtures, Start, refit
+from egmm.em.sample import draw_sample
+from egmm.em.statistics import Moments, moments
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
-from egmm.rows.threads import Threads, available_cores, one_blas_thread
+from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
 REFIT_TOL = 0.01
 """Of a replicate's log-likelihood: a seventh of a standard error from its maximum, whatever the number of rows."""
@@ -81,7 +80,7 @@ def choose_mixture(
     jobs = [(clone(base).set_params(n_clusters=len(means), covariance=m, init=means), X) for means, m in choices]
     candidates: list[Candidate] = []
     with Progress("BootGMM: mixtures", len(jobs), enabled=verbose) as progress:
-        for candidate in in_order(_fit, jobs, n_jobs or available_cores()):
+        for candidate in in_order(_fit, jobs, resolve_jobs(n_jobs)):
             candidates.append(candidate)
             progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
     fitted = [candidate.model for candidate in candidates if candidate.model is not None]
@@ -124,10 +123,9 @@ def bootstrap(
     verbose: bool,
 ) -> Bootstrap:
     """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
-    start = Parameters(model.weights_, model.means_ - centre, model.covariances_)
-    rows = X - centre
-    ridge = make_ridge(model.reg_covar, start.covariances, moments(X, None))
-    refit_batch = partial(_refit_batch, rows=rows, start=start, covariance=covariance, ridge=ridge)
+    start = Start(model.weights_, model.means_, model.stored_covariances_, covariance, model.reg_covar)
+    total = moments(X, None)._replace(centre=centre)
+    refit_batch = partial(_refit_batch, X=X, total=total, start=start)
     size = int(np.clip(BATCH_ENTRIES // (len(X) * len(start.means)), 1, BATCH))
     batches, parts, is_sound = _batches(seed, n_replicates, size), [], []
     progress = Progress("BootGMM: replicates", n_replicates, enabled=verbose)
@@ -136,7 +134,7 @@ def bootstrap(
             parts.append(mixtures)
             is_sound.append(is_fitted)
             progress.update(sum(map(len, is_sound)))
-    return _sound(Mixtures.concatenate(parts), np.concatenate(is_sound), start)
+    return _sound(Mixtures.concatenate(parts), np.concatenate(is_sound), model.covariances_)
 
 
 def _batches(seed: int, n_replicates: int, size: int) -> Iterator[tuple[list[np.random.SeedSequence]]]:
@@ -145,22 +143,24 @@ def _batches(seed: int, n_replicates: int, size: int) -> Iterator[tuple[list[np.
 
 
 def _refit_batch(
-    seeds: list[np.random.SeedSequence], rows: FloatArray, start: Parameters, covariance: str, ridge: FloatArray
+    seeds: list[np.random.SeedSequence], X: FloatArray, total: Moments, start: Start
 ) -> tuple[Mixtures, BoolArray]:
-    draws = [np.random.default_rng(seed).integers(len(rows), size=len(rows)) for seed in seeds]
-    counts = np.array([np.bincount(draw, minlength=len(rows)) for draw in draws], dtype=float)
-    return refit(rows, counts, start, covariance, ridge, REFIT_TOL, REFIT_STEPS)
+    draws = [np.random.default_rng(seed).integers(len(X), size=len(X)) for seed in seeds]
+    counts = np.array([np.bincount(draw, minlength=len(X)) for draw in draws], dtype=float)
+    return refit(X, counts, total, start, REFIT_TOL, REFIT_STEPS)
 
 
-def _sound(mixtures: Mixtures, is_fitted: BoolArray, start: Parameters) -> Bootstrap:
+def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) -> Bootstrap:
     """Leave out replicates whose covariance has collapsed, unless that were all."""
     if not is_fitted.any():
         raise ValueError(
             "No bootstrap replicate could be fitted: clusters lose their rows or their covariance; use fewer clusters, "
             "a simpler covariance model or a larger reg_covar."
         )
-    roots = np.linalg.inv(np.linalg.cholesky(start.covariances))
-    relative = roots @ mixtures.covariances @ np.swapaxes(roots, -1, -2)
+    roots = np.linalg.inv(np.linalg.cholesky(covariances))
+    relative = (
+        roots @ np.where(is_fitted[:, None, None, None], mixtures.covariances, covariances) @ np.swapaxes(roots, -1, -2)
+    )
     is_sound = is_fitted & (np.linalg.eigvalsh(relative)[..., 0].min(axis=1) > COLLAPSED)
     kept = is_sound if is_sound.any() else is_fitted
     return Bootstrap(mixtures.take(kept), int((~kept).sum()))

@@ -8,11 +8,15 @@ import numpy as np
 from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_prototypes, check_real
 from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.moebius import row_blocks
+from egmm.cluster.adaptive import adapted_metrics, cluster_scatters
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.descent import Descent, descend
-from egmm.cluster.masses import ROUNDING, Costs, Pricing, euclidean, evidential_pricing, mahalanobis, relative_masses
+from egmm.cluster.masses import Costs, Pricing, euclidean, evidential_pricing, mahalanobis, relative_masses
 from egmm.cluster.peaks import DecisionGraph, choose_peaks, delta_bel
 from egmm.rows.array import ArrayRows
+
+MOST_NEIGHBORS = 50
+"""Default number of neighbours where there are rows enough."""
 
 
 class BPEC(CredalClusterer):
@@ -32,8 +36,9 @@ class BPEC(CredalClusterer):
     ----------
     n_clusters : int or None, default=None
         Number of clusters C. None: chosen from the delta-Bel graph, see :func:`egmm.cluster.choose_peaks` for the rule.
-    n_neighbors : int, default=50
-        Number K of neighbours that judge a row, less than the number of rows.
+    n_neighbors : int or None, default=None
+        Number K of neighbours that judge a row, less than the number of rows. None: 50, or a third of the rows where
+        there are fewer than 150.
     quantile : float, default=0.9
         Which quantile of a row's K distances is its scale.
     distance : {'mahalanobis', 'euclidean'}, default='mahalanobis'
@@ -109,7 +114,7 @@ class BPEC(CredalClusterer):
         self,
         n_clusters: int | None = None,
         *,
-        n_neighbors: int = 50,
+        n_neighbors: int | None = None,
         quantile: float = 0.9,
         distance: str = "mahalanobis",
         focal_sets: Any = "pairs",
@@ -205,7 +210,8 @@ class BPEC(CredalClusterer):
             check_integer("the number of prototypes in init", len(prototypes), 1, MAX_CLUSTERS)
             return prototypes.copy(), None
         check_choice("init", self.init, ("peaks",))
-        belief, delta = delta_bel(X, self.n_neighbors, self.quantile, n_jobs=self.n_jobs)
+        n_neighbors = max(1, min(MOST_NEIGHBORS, len(X) // 3)) if self.n_neighbors is None else self.n_neighbors
+        belief, delta = delta_bel(X, n_neighbors, self.quantile, n_jobs=self.n_jobs)
         peaks = choose_peaks(belief, delta, self.n_clusters, min_belief=self.min_belief, min_delta=self.min_delta)
         return X[peaks], DecisionGraph(belief, delta, peaks)
 
@@ -233,34 +239,10 @@ def scatter_sums(
     X: FloatArray, _: None, means: FloatArray, metrics: FloatArray | None, pricing: Pricing
 ) -> ScatterSums:
     """Masses of a block of rows, reduced to sums."""
-    costs, prototypes = _costs(means, metrics, pricing), pricing.shares @ means
-    set_scatters, objective = np.zeros((len(prototypes), X.shape[1], X.shape[1])), 0.0
+    costs = _costs(means, metrics, pricing)
+    scatters, objective = np.zeros((len(means), X.shape[1], X.shape[1])), 0.0
     for block in row_blocks(len(X), len(pricing.focal)):
         relative, total, terms = relative_masses(costs(X[block]), pricing.beta)
         objective += float(terms.sum())
-        powers = (relative[pricing.n_empty :] / total) ** pricing.beta
-        for j, (prototype, power) in enumerate(zip(prototypes, powers, strict=True)):
-            rows = X[block] - prototype
-            set_scatters[j] += (rows.T * power) @ rows
-    return ScatterSums(np.tensordot(pricing.priced_shares.T, set_scatters, axes=1), objective)
-
-
-def adapted_metrics(scatters: FloatArray) -> FloatArray:
-    r"""Metrics :math:`\det(T_k)^{1/D} T_k^{-1}` of determinant one, (C, D, D)."""
-    metrics = np.empty_like(scatters)
-    for k, scatter in enumerate(scatters):
-        # On the scale of the features, so that their units do not decide what counts as singular.
-        units = np.sqrt(np.diag(scatter))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            correlation = scatter / units / units[:, None]
-        roots, axes = np.linalg.eigh(np.nan_to_num(correlation))
-        if roots[0] <= ROUNDING * len(roots):
-            raise ValueError(
-                f"The scatter of cluster {k + 1} is singular: features are constant or collinear, or hardly a row is "
-                "within delta of its prototype. Drop such features, raise delta, set reg_covar (such as 1e-6) or use "
-                "distance='euclidean'."
-            )
-        log_root = (np.log(roots).sum() + 2 * np.log(units).sum()) / len(roots)
-        half = axes / np.sqrt(roots) / units[:, None]
-        metrics[k] = np.exp(log_root) * (half @ half.T)
-    return metrics
+        scatters += cluster_scatters(X[block], (relative[pricing.n_empty :] / total) ** pricing.beta, means, pricing)
+    return ScatterSums(scatters, objective)

@@ -1,4 +1,4 @@
-r"""The masses of evidential c-means, the step FCM, ECM and BPEC share.
+r"""The masses of evidential c-means, the step that everything like it shares, and costs of rows given by features.
 
 A unit of mass of row i costs :math:`c_j^\alpha D_{ij}` on the set :math:`A_j` of :math:`c_j` clusters, with
 :math:`D_{ij}` the squared distance to the set's prototype, and :math:`\delta^2` on the empty set. Arrays here have one
@@ -30,9 +30,16 @@ MAX_EXPONENT = 100
 
 
 class Pricing:
-    r"""The family of sets, with the empty set or without, and the parameters :math:`\alpha, \beta, \delta`."""
+    r"""The family of sets, with the empty set or without, and the parameters :math:`\alpha, \beta, \delta`.
 
-    def __init__(self, focal: FocalSets, alpha: float, beta: float, delta: float) -> None:
+    The squared distance of a row to a set of clusters is the mean of those to its clusters, less a share of the
+    clusters' variance :math:`s_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2` about their mean. The share is
+    `credit`, one per non-empty set: 1 makes the distance to the mean itself, and is the default.
+    """
+
+    def __init__(
+        self, focal: FocalSets, alpha: float, beta: float, delta: float, credit: FloatArray | None = None
+    ) -> None:
         self.focal, self.beta, self.delta = focal, beta, delta
         self.n_empty = int(focal.has_empty)
         """How many leading sets of the family are the empty one: 0 or 1."""
@@ -41,12 +48,24 @@ class Pricing:
         self.sizes = focal.cardinalities[self.n_empty :, None].astype(np.float64) ** alpha
         r""":math:`c_j^\alpha` of the non-empty sets, (n_sets, 1)."""
         self.priced_shares = self.sizes * self.shares
+        self.credit = np.ones(len(self.shares)) if credit is None else credit
+        """(n_sets,) part of the clusters' variance that is taken off a set's mean squared distance."""
         self.is_plain = not (focal.has_empty or focal.is_meta.any())
         """Whether the sets are the clusters alone."""
 
 
-def evidential_pricing(focal_sets: Any, n_clusters: int, alpha: Any, beta: Any, delta: Any) -> Pricing:
-    """Check the parameters of the evidential objective; the empty set joins the family."""
+def evidential_pricing(
+    focal_sets: Any,
+    n_clusters: int,
+    alpha: Any,
+    beta: Any,
+    delta: Any,
+    credit: Callable[[FloatArray], FloatArray] | None = None,
+) -> Pricing:
+    """Check the parameters of the evidential objective; the empty set joins the family.
+
+    `credit` gives the part of the clusters' variance that is taken off, for the sizes of the non-empty sets.
+    """
     focal = FocalSets.of(focal_sets, n_clusters, empty=True)
     missing = np.flatnonzero(~focal.membership.any(axis=0))
     if missing.size:
@@ -60,6 +79,7 @@ def evidential_pricing(focal_sets: Any, n_clusters: int, alpha: Any, beta: Any, 
         check_beta(beta),
         # Its square is compared with squared distances, so both must fit into a number.
         check_real("delta", delta, 1e-140, float(LARGEST)),
+        None if credit is None else credit(focal.cardinalities[1:].astype(np.float64)),
     )
 
 
@@ -118,11 +138,36 @@ def optimal_masses(costs: FloatArray, beta: float) -> FloatArray:
     return relative
 
 
-class EuclideanCosts:
-    r"""Costs by Euclidean distances to the sets' prototypes, which follow from those to the clusters' alone.
+def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing) -> FloatArray:
+    r"""Costs (n_focal, n) from the squared distances (C, n) of the rows to the clusters' prototypes alone.
 
-    .. math:: |x - \nu_j|^2 = \frac{1}{c_j} \sum_{k \in A_j} |x - \mu_k|^2 - V_j, \qquad
-        V_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2
+    .. math:: |x - \nu_j|^2 = \frac{1}{c_j} \sum_{k \in A_j} |x - \mu_k|^2 - s_j, \qquad
+        s_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2
+
+    Parameters
+    ----------
+    to_clusters : ndarray of shape (C, n)
+        Squared distances; returned as they are where the sets are the clusters.
+    spread : ndarray of shape (n_sets,)
+        The variances :math:`s_j`.
+    pricing : Pricing
+        The family and its parameters.
+    """
+    if pricing.is_plain:
+        return to_clusters
+    costs = np.empty((len(pricing.focal), to_clusters.shape[1]))
+    costs[: pricing.n_empty] = pricing.delta**2
+    to_sets = np.matmul(pricing.priced_shares, to_clusters, out=costs[pricing.n_empty :])
+    to_sets -= pricing.sizes * (pricing.credit * spread)[:, None]
+    on_prototype = np.flatnonzero(to_sets.min(axis=0) <= ROUNDING * pricing.sizes.max() * to_clusters.max(axis=0))
+    if on_prototype.size:
+        is_zero = to_sets[:, on_prototype] <= ROUNDING * (pricing.priced_shares @ to_clusters[:, on_prototype])
+        to_sets[:, on_prototype] = np.where(is_zero, ZERO * pricing.sizes, to_sets[:, on_prototype])
+    return costs
+
+
+class EuclideanCosts:
+    """Costs by Euclidean distances to the sets' prototypes, which follow from those to the clusters' alone.
 
     Prototypes and rows are relative to a point among them, so that their squared lengths lose no digits.
     """
@@ -131,23 +176,11 @@ class EuclideanCosts:
         self._means, self._pricing = means, pricing
         self._lengths = np.einsum("kd,kd->k", means, means)[:, None]
         between = means - (pricing.shares @ means)[:, None, :]
-        self._spread = np.einsum("jk,jkd,jkd->j", pricing.priced_shares, between, between)[:, None]
+        self._spread: FloatArray = np.einsum("jk,jkd,jkd->j", pricing.shares, between, between)
 
     def __call__(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
         """Costs (n_focal, n) of rows given as columns (D, n), and their squared lengths (n,)."""
-        to_clusters = self._to_clusters(columns, lengths)
-        pricing = self._pricing
-        if pricing.is_plain:
-            return to_clusters
-        costs = np.empty((len(pricing.focal), len(lengths)))
-        costs[: pricing.n_empty] = pricing.delta**2
-        to_sets = np.matmul(pricing.priced_shares, to_clusters, out=costs[pricing.n_empty :])
-        to_sets -= self._spread
-        on_prototype = np.flatnonzero(to_sets.min(axis=0) <= ROUNDING * pricing.sizes.max() * to_clusters.max(axis=0))
-        if on_prototype.size:
-            is_zero = to_sets[:, on_prototype] <= ROUNDING * (pricing.priced_shares @ to_clusters[:, on_prototype])
-            to_sets[:, on_prototype] = np.where(is_zero, ZERO * pricing.sizes, to_sets[:, on_prototype])
-        return costs
+        return costs_of_sets(self._to_clusters(columns, lengths), self._spread, self._pricing)
 
     def _to_clusters(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
         """One matrix product; where it may leave too few digits, distances are taken from differences."""

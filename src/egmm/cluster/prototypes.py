@@ -1,7 +1,8 @@
-"""Starts, passes and updates of the clusterers that move their prototypes: FCM and ECM."""
+"""Starts, passes and updates of the clusterers that move their prototypes: FCM, ECM and their kin."""
 
+from collections.abc import Callable
 from functools import partial, reduce
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -9,11 +10,18 @@ from egmm._checks import FloatArray, check_choice
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
 from egmm.cluster.masses import ROUNDING, EuclideanCosts, Pricing, relative_masses
-from egmm.em.start import Sample, kmeans_labels, random_labels
+from egmm.em.labels import kmeans_labels, random_labels
+from egmm.em.sample import Sample
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 
+ColumnCosts: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""Costs (n_focal, n) of rows given as columns (D, n), and their squared lengths (n,)."""
+
 STARTS = {"kmeans": kmeans_labels, "random": random_labels}
+
+
+NO_SQUARES = np.empty(0)
 
 
 class PrototypeSums(NamedTuple):
@@ -24,6 +32,8 @@ class PrototypeSums(NamedTuple):
     cluster_sums: FloatArray
     r"""(C, D) :math:`B_k = \sum_i x_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta`."""
     objective: float
+    squares: FloatArray = NO_SQUARES
+    r"""(D,) :math:`\sum_i x_i^2 \sum_j c_j^\alpha m_{ij}^\beta`, where asked for."""
 
     def plus(self, other: Self) -> "PrototypeSums":
         """Return the sums over both sets of rows."""
@@ -31,14 +41,54 @@ class PrototypeSums(NamedTuple):
             self.set_weights + other.set_weights,
             self.cluster_sums + other.cluster_sums,
             self.objective + other.objective,
+            self.squares + other.squares,
         )
 
 
+class Pull(NamedTuple):
+    r"""A term :math:`\sum_k w_k |\mu_k - t_k|^2` of the objective that holds prototypes near given points."""
+
+    weights: FloatArray
+    """(C,) the weights."""
+    sums: FloatArray
+    """(C, D) the points times their weights."""
+    cost: float
+    """The term, at the present prototypes."""
+
+
+class PrototypeModel:
+    """What a pass and an update of the prototypes need to know of an objective; that of FCM and ECM.
+
+    A variant replaces `costs` (what a row pays on each set), `pull` (a term of the prototypes alone), or both.
+    """
+
+    def __init__(self, pricing: Pricing) -> None:
+        self.pricing = pricing
+
+    def about(self, centre: FloatArray) -> "PrototypeModel":  # noqa: ARG002
+        """Return the model in coordinates relative to `centre`."""
+        return self
+
+    def costs(self, means: FloatArray) -> ColumnCosts:
+        """Return the function that prices rows."""
+        return EuclideanCosts(means, self.pricing)
+
+    def pull(self, means: FloatArray) -> Pull | None:  # noqa: ARG002
+        """Return the term of the prototypes alone, if there is one."""
+        return None
+
+
 def prototype_sums(
-    X: FloatArray, sample_weight: FloatArray, lengths: FloatArray, means: FloatArray, pricing: Pricing
+    X: FloatArray,
+    sample_weight: FloatArray,
+    lengths: FloatArray,
+    costs: ColumnCosts,
+    pricing: Pricing,
+    *,
+    with_squares: bool = False,
 ) -> PrototypeSums:
     """Masses of a block of rows with squared lengths, reduced to sums."""
-    costs, shares = EuclideanCosts(means, pricing), pricing.priced_shares.T
+    shares = pricing.priced_shares.T
     parts = []
     for block in row_blocks(len(X), len(pricing.focal)):
         relative, total, objective = relative_masses(costs(X[block].T, lengths[block]), pricing.beta)
@@ -49,30 +99,44 @@ def prototype_sums(
                 pricing.sizes[:, 0] * (powers @ weight),
                 (shares @ powers * weight) @ X[block],
                 float(objective @ sample_weight[block]),
+                (pricing.sizes[:, 0] @ powers * weight) @ np.square(X[block]) if with_squares else NO_SQUARES,
             )
         )
     return reduce(PrototypeSums.plus, parts)
 
 
-def update_means(sums: PrototypeSums, means: FloatArray, pricing: Pricing) -> FloatArray:
+def prototype_system(set_weights: FloatArray, pricing: Pricing) -> FloatArray:
+    r"""Matrix H (C, C) of the prototypes' system, from :math:`n_j = \sum_i c_j^\alpha m_{ij}^\beta`.
+
+    .. math:: H_{kl} = \sum_{j \ni k, l} t_j n_j / c_j^2 + [k = l] \sum_{j \ni k} (1 - t_j) n_j / c_j
+
+    with :math:`t_j` the credit of the set, 1 for ECM.
+    """
+    shared = (pricing.shares * (set_weights * pricing.credit)[:, None]).T @ pricing.shares
+    shared[np.diag_indices_from(shared)] += (set_weights * (1 - pricing.credit)) @ pricing.shares
+    return shared
+
+
+def update_means(sums: PrototypeSums, means: FloatArray, pricing: Pricing, pull: Pull | None = None) -> FloatArray:
     r"""Prototypes of least cost given the masses: the solution of :math:`H \mu = B`.
 
-    .. math:: H_{kl} = \sum_i \sum_{j \ni k, l} c_j^{\alpha-2} m_{ij}^\beta, \qquad
-        B_k = \sum_i x_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta
+    .. math:: B_k = \sum_i x_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta
 
     Where no mass is left to say where a prototype goes, it stays: the step is the shortest one that solves.
     """
-    system = (pricing.shares * sums.set_weights[:, None]).T @ pricing.shares
+    system, target = prototype_system(sums.set_weights, pricing), sums.cluster_sums
+    if pull is not None:
+        system, target = system + np.diag(pull.weights), target + pull.sums
     roots, axes = np.linalg.eigh(system)
     has_mass = roots > ROUNDING * roots[-1]
     axes, roots = axes[:, has_mass], roots[has_mass]
-    slope = sums.cluster_sums - system @ means
+    slope = target - system @ means
     moved: FloatArray = means + axes @ (axes.T @ slope / roots[:, None])
     return moved
 
 
 def fit_prototypes(
-    sample: Sample, starts: list[FloatArray], pricing: Pricing, *, tol: float, max_iter: int
+    sample: Sample, starts: list[FloatArray], model: PrototypeModel, *, tol: float, max_iter: int
 ) -> Descent[FloatArray]:
     """Minimise the objective from each start and keep the lowest.
 
@@ -83,18 +147,19 @@ def fit_prototypes(
     # A feature's values lie side by side, so that products and sums run along them.
     rows = np.asfortranarray(sample.rows - centre)
     lengths = np.einsum("nd,nd->n", rows, rows)
+    centred, pricing = model.about(centre), model.pricing
+
     with ArrayRows(rows, sample.weights) as source:
-        runs = [
-            descend(
-                start - centre,
-                lambda means: source.reduce(partial(prototype_sums, means=means, pricing=pricing), lengths),
-                lambda sums, means: update_means(sums, means, pricing),
-                tol=tol,
-                max_iter=max_iter,
-                repeats=2,
-            )
-            for start in starts
-        ]
+
+        def evaluate(means: FloatArray) -> PrototypeSums:
+            sums = source.reduce(partial(prototype_sums, costs=centred.costs(means), pricing=pricing), lengths)
+            pull = centred.pull(means)
+            return sums if pull is None else sums._replace(objective=sums.objective + pull.cost)
+
+        def update(sums: PrototypeSums, means: FloatArray) -> FloatArray:
+            return update_means(sums, means, pricing, centred.pull(means))
+
+        runs = [descend(start - centre, evaluate, update, tol=tol, max_iter=max_iter, repeats=2) for start in starts]
     best = min(runs, key=lambda run: run.history[-1])
     return best._replace(state=best.state + centre)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from egmm._checks import FloatArray, IntArray, check_integer, check_random, check_real
+from egmm._checks import FloatArray, IntArray, check_integer, check_labels, check_random, check_real
 
 _DIAMOND = [[-6, 0], [-4, 2], [-4, 0], [-4, -2], [-2, 0], [0, 0], [2, 0], [4, 2], [4, 0], [4, -2], [6, 0]]
 
@@ -132,6 +132,93 @@ def make_blobs_with_overlap(
     check_real("overlap", overlap, 0.0, 1.0, open_minimum=True)
     distance = -2 * ndtri(overlap / 2)
     return _gaussian_classes(n_samples, distance * _grid(n_clusters, n_features), np.eye(n_features), random_state)
+
+
+def make_bananas(
+    n_samples: int = 300, *, radius: float = 5.0, noise: float = 1.0, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    r"""Two interleaved arcs with Gaussian noise, each a class: clusters that are neither round nor apart.
+
+    With :math:`u` uniform on [0, 1], the angles are :math:`t = \pi (0.125 + 1.25 u)` of the first class and
+    :math:`t = \pi (0.375 - 1.25 u)` of the second; a row is :math:`r (\sin t, \cos t)` plus noise, and the second class
+    is moved by :math:`-0.75 r` in both directions.
+
+    Parameters
+    ----------
+    n_samples : int, default=300
+        Rows, in equal parts from both classes.
+    radius : float, default=5.0
+        Radius r of the arcs.
+    noise : float, default=1.0
+        Standard deviation of the noise.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The rows, classes mixed.
+    y : ndarray of shape (n_samples,)
+        The class of each row.
+
+    Examples
+    --------
+    >>> X, y = make_bananas(random_state=0)
+    >>> X.shape, np.bincount(y).tolist()
+    ((300, 2), [150, 150])
+    """
+    check_integer("n_samples", n_samples, 1)
+    check_real("radius", radius, 0)
+    check_real("noise", noise, 0)
+    rng = check_random(random_state)
+    y = rng.permutation(np.arange(n_samples) % 2).astype(np.int64)
+    turn = 1.25 * rng.random_sample(n_samples)
+    angle = np.pi * np.where(y == 0, 0.125 + turn, 0.375 - turn)
+    X = radius * np.column_stack([np.sin(angle), np.cos(angle)]) - 0.75 * radius * y[:, None]
+    return X + noise * rng.standard_normal(X.shape), y
+
+
+def draw_links(labels: Any, n_links: int, *, random_state: Any = None) -> tuple[IntArray, IntArray]:
+    """Draw pairs of rows and say of each whether the labels agree: links for constrained clustering.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        The known class of each row.
+    n_links : int
+        Number of different pairs.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    must_link : ndarray of shape (n_must, 2)
+        Pairs of one class.
+    cannot_link : ndarray of shape (n_cannot, 2)
+        Pairs of different classes; both together are `n_links`.
+
+    Examples
+    --------
+    >>> must_link, cannot_link = draw_links(["a", "a", "b"], 3, random_state=0)
+    >>> must_link.tolist(), cannot_link.tolist()
+    ([[0, 1]], [[0, 2], [1, 2]])
+    """
+    y = check_labels("labels", labels)
+    n_pairs = len(y) * (len(y) - 1) // 2
+    check_integer("n_links", n_links, 0, n_pairs)
+    rng = check_random(random_state)
+    if 2 * n_links > n_pairs:
+        drawn = rng.permutation(n_pairs)[:n_links]
+    else:
+        drawn = np.empty(0, dtype=np.int64)
+        while len(drawn) < n_links:
+            more = rng.randint(n_pairs, size=n_links - len(drawn), dtype=np.int64)
+            drawn = np.concatenate([drawn, np.setdiff1d(more, drawn)])
+    # Pair number p is (j, i) with i (i - 1) / 2 <= p and j the rest.
+    second = ((1 + np.sqrt(1 + 8.0 * np.sort(drawn))) / 2).astype(np.int64)
+    pairs = np.column_stack([np.sort(drawn) - second * (second - 1) // 2, second])
+    is_same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    return pairs[is_same], pairs[~is_same]
 
 
 def _grid(n_points: int, n_features: int) -> FloatArray:

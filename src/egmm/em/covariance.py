@@ -10,6 +10,9 @@ MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", 
 SHARED = ("EII", "EEI", "EEE")
 """Models with one covariance for all clusters."""
 
+COMMON_UNITS = ("EII", "VII", "EVE", "VVE", "EEV", "VEV")
+"""Models that change when features are scaled apart: spheres, and shapes or axes that clusters share or not."""
+
 ALIASES = {"tied": "EEE", "full": "VVV", "diag": "VVI", "spherical": "VII"}
 """scikit-learn's words."""
 
@@ -67,10 +70,10 @@ def is_diagonal(covariance: str) -> bool:
     return covariance.endswith("I")
 
 
-def scatter_kind(covariance: str) -> str:
-    """Which second moments per cluster the model's M-step reads: "none", "diagonal" or "full"."""
+def monomial_kind(covariance: str) -> str:
+    """Which monomials of the rows a pass sums up for the model: "linear", "diagonal" or "full"."""
     if covariance in SHARED:
-        return "none"
+        return "linear"
     return "diagonal" if is_diagonal(covariance) else "full"
 
 

@@ -1,112 +1,157 @@
-"""The E-step on one block of rows in NumPy and the log domain: the reference every other engine must agree with."""
+"""One pass over rows in NumPy: masses of a block under every fit of a batch, and their sums.
 
-from collections.abc import Callable
-from functools import partial
+A Gaussian's log-density is linear in the monomials z(x) = (1, x_d, x_d x_e) of a row, so that a pass for a whole batch
+is two matrix products: log-densities L = Theta Z', and after a softmax over the focal sets the sums T = R Z. A focal
+set's log-density is the average of its members' plus a constant.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.em.parameters import Components
-from egmm.em.statistics import Moments, Statistics
+from egmm.em.parameters import Components, is_identity, take
+from egmm.em.statistics import Statistics
+
+CHUNK_ENTRIES = 2**18
+"""Masses held at a time: they stay in the cache."""
+
+LEAST_CHUNK = 128
+"""Rows of a chunk at least: matrix products with fewer are slow."""
 
 
-def e_step(X: FloatArray, sample_weight: FloatArray | None, model: Components, scatter: str = "none") -> Statistics:
-    """Masses of one block of rows, reduced to sums that add [eq_EMemb, eq_EMP, eq_B].
+class Joint(NamedTuple):
+    """Masses of rows before they are normalised; clusters and sets come first, which NumPy sums fastest."""
 
-    `scatter` says which second moments the M-step will want: "none", "diagonal" or "full".
+    mass: FloatArray
+    """(M, B, n) exp(log pi_j N_j(x) - peak)."""
+    total: FloatArray
+    """(B, n) their sum over the sets."""
+    peak: FloatArray
+    """(B, n)."""
+
+    @property
+    def log_density(self) -> FloatArray:
+        """(B, n) log of the mixture's density; relative to the reference where the covariance is shared."""
+        return np.log(self.total) + self.peak
+
+
+def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: FloatArray) -> Statistics:
+    """Masses of rows, given by their monomials (n, F), reduced to sums that add [eq_EMemb, eq_EMP, eq_B].
+
+    `weight` is (n,), or (B, n) where every fit weighs the rows in its own way.
     """
-    rows = centred(X, model)
-    joint = log_joint(rows, model)
-    peak = joint.max(axis=1, keepdims=True)
-    mass = np.exp(joint - peak)
-    total = mass.sum(axis=1, keepdims=True)
-    log_norm = np.log(total[:, 0]) + peak[:, 0]
-    if sample_weight is None:
-        mass /= total
-        log_likelihood = float(log_norm.sum())
-    else:
-        mass *= sample_weight[:, None] / total
-        log_likelihood = float((sample_weight * log_norm).sum())
-    betp = mass @ model.shares
-    return Statistics(mass.sum(axis=0), betp.T @ rows, cluster_scatters(rows, betp, scatter), log_likelihood)
+    n_fits, n_clusters, n_monomials = model.theta.shape
+    set_counts = np.zeros((len(shares), n_fits))
+    sums = np.zeros((n_clusters * n_fits, n_monomials))
+    log_likelihood = np.zeros(n_fits)
+    size = max(LEAST_CHUNK, CHUNK_ENTRIES // (len(shares) * n_fits))
+    for first in range(0, len(z), size):
+        part = z[first : first + size]
+        part_weight = None if weight is None else weight[..., first : first + size]
+        joint = joint_masses(part, model, shares)
+        value = joint.log_density
+        if part_weight is None:
+            log_likelihood += value.sum(axis=1)
+            joint.mass[...] /= joint.total
+        else:
+            log_likelihood += (value * part_weight).sum(axis=1)
+            joint.mass[...] *= part_weight / joint.total
+        set_counts += joint.mass.sum(axis=-1)
+        shared_out = _shared_out(joint.mass, shares)
+        sums += shared_out.reshape(n_clusters * n_fits, -1) @ part
+    sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
+    return Statistics(np.ascontiguousarray(set_counts.T), np.ascontiguousarray(sums), log_likelihood)
 
 
-def prepare(model: Components, scatter: str) -> Callable[[FloatArray, FloatArray | None], Statistics]:
-    """Return the E-step of a block of rows for one pass with `model`."""
-    return partial(e_step, model=model, scatter=scatter)
+def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
+    """Pignistic probabilities (C, B, n) of masses (M, B, n)."""
+    if is_identity(shares):
+        return mass
+    return (shares.T @ mass.reshape(len(shares), -1)).reshape(-1, *mass.shape[1:])
 
 
-def centred(X: FloatArray, model: Components) -> FloatArray:
-    """Rows minus the centre, in double precision and one memory order, so that sums round alike everywhere."""
-    return np.subtract(X, model.centre, dtype=np.float64, order="C")
+def joint_masses(z: FloatArray, model: Components, shares: FloatArray) -> Joint:
+    """Masses of rows before they are normalised, from the monomials (n, F)."""
+    scores = _scores(z, model)
+    if not is_identity(shares):
+        scores = (shares @ scores.reshape(shares.shape[1], -1)).reshape(len(shares), *scores.shape[1:])
+    scores += model.log_weights.T[:, :, None]
+    peak = scores.max(axis=0)
+    scores -= peak
+    np.exp(scores, out=scores)
+    return Joint(scores, scores.sum(axis=0), peak)
 
 
-def log_joint(rows: FloatArray, model: Components) -> FloatArray:
-    """Log of pi_j N_j(x), (n, M); relative to the reference density when the covariance is shared."""
-    if model.is_shared:
-        # The quadratic in x is the same for every set: it cancels in the masses and is added to the log-likelihood
-        # once, from the moments.
-        linear = model.factors @ (model.shares @ model.whitened).T
-        return np.asarray(rows @ linear + (model.log_weights - 0.5 * model.shares @ (model.whitened**2).sum(axis=1)))
-    n_clusters, dim = model.whitened.shape
-    # All clusters in one product: rows times (D, C D).
-    offsets = rows @ model.factors.transpose(1, 0, 2).reshape(dim, -1)
-    offsets -= model.whitened.ravel()
-    offsets = offsets.reshape(-1, n_clusters, dim)
-    scores = model.log_norms - 0.5 * np.einsum("nkd,nkd->nk", offsets, offsets)
-    return np.asarray(scores @ model.shares.T + model.log_weights)
+def _scores(z: FloatArray, model: Components) -> FloatArray:
+    """Log-densities of the clusters, (C, B, n)."""
+    n_fits, n_clusters, n_monomials = model.theta.shape
+    theta = np.swapaxes(model.theta, 0, 1).reshape(-1, n_monomials)
+    scores = (theta @ z.T).reshape(n_clusters, n_fits, -1)
+    rows = z[:, 1 : 1 + model.whitened.shape[2]]
+    for at in np.flatnonzero(model.is_far):
+        scores[:, at] = _factored_scores(rows, take(model, np.array([at])), n_monomials)
+    return scores
 
 
-def log_reference(rows: FloatArray, model: Components) -> FloatArray:
-    """Log of the density N(x; centre, Sigma) that `log_joint` is relative to, (n,); zero when it is absolute."""
-    if not model.is_shared:
-        return np.zeros(len(rows))
-    whitened = rows @ model.factors
-    return np.asarray(model.log_norms[0] - 0.5 * np.einsum("nd,nd->n", whitened, whitened))
+def _factored_scores(rows: FloatArray, model: Components, n_monomials: int) -> FloatArray:
+    """The same, (C, n), of one fit from differences to the means, which keeps digits where clusters are far apart."""
+    factors, whitened = model.factors[0], model.whitened[0]
+    n_clusters, dim = whitened.shape
+    factors = np.broadcast_to(factors, (n_clusters, *factors.shape[1:]))
+    scores = np.empty((n_clusters, len(rows)))
+    for k in range(n_clusters):
+        offsets = rows * factors[k] if factors.ndim == 2 else rows @ factors[k]
+        offsets -= whitened[k]
+        scores[k] = -0.5 * np.einsum("nd,nd->n", offsets, offsets)
+    if n_monomials > 1 + dim:
+        return scores + model.log_norms[0][:, None]
+    return scores + _half_norms(rows, factors[0])
 
 
-def masses(X: FloatArray, model: Components) -> tuple[FloatArray, FloatArray]:
-    """Masses (n, M) and log-densities (n,) of one block of rows [eq_EMemb]."""
-    rows = centred(X, model)
-    joint = log_joint(rows, model)
-    peak = joint.max(axis=1, keepdims=True)
-    mass = np.exp(joint - peak)
-    total = mass.sum(axis=1, keepdims=True)
-    mass /= total
-    return mass, np.log(total[:, 0]) + peak[:, 0] + log_reference(rows, model)
+def _half_norms(rows: FloatArray, factor: FloatArray) -> FloatArray:
+    """Half of the squared distances from the centre, (n,)."""
+    offsets = rows * factor if factor.ndim == 1 else rows @ factor
+    return np.asarray(0.5 * np.einsum("nd,nd->n", offsets, offsets))
 
 
-def cluster_scatters(rows: FloatArray, betp: FloatArray, scatter: str) -> FloatArray | None:
-    """Second moments per cluster: sum_i r_ik x_i x_i', its diagonal, or nothing."""
-    if scatter == "none":
-        return None
-    if scatter == "diagonal":
-        return np.asarray(betp.T @ rows**2)
-    return np.asarray((betp.T[:, None, :] * rows.T) @ rows)
+def masses(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Masses (B, n, M) and log-densities (B, n), relative where the covariance is shared, of rows [eq_EMemb]."""
+    joint = joint_masses(z, model, shares)
+    return np.transpose(joint.mass / joint.total, (1, 2, 0)), joint.log_density
 
 
-def log_likelihood(statistics: Statistics, model: Components, moments: Moments) -> float:
-    """Total log-likelihood: the statistics' own, plus the reference density's from the moments [eq_OL]."""
-    if not model.is_shared:
+def log_reference(z: FloatArray, model: Components) -> FloatArray:
+    """Log of the density N(x; centre, Sigma) that densities are relative to, (B, n); zero where they are absolute."""
+    n_fits, _, dim = model.whitened.shape
+    if model.theta.shape[2] > 1 + dim:
+        return np.zeros((n_fits, len(z)))
+    rows = z[:, 1 : 1 + dim]
+    return np.array([model.log_norms[at, 0] - _half_norms(rows, model.factors[at, 0]) for at in range(n_fits)])
+
+
+def log_likelihood(statistics: Statistics, model: Components, weight: FloatArray, scatter: FloatArray) -> FloatArray:
+    """Total log-likelihoods (B,): the statistics' own, plus the reference density's from the rows' scatter [eq_OL].
+
+    `weight` (B,) and `scatter` (B, D, D) or (B, D) are those of all rows.
+    """
+    if model.theta.shape[2] > 1 + model.whitened.shape[2]:
         return statistics.log_likelihood
-    factor = model.factors
-    quadratic = float(np.sum((moments.scatter @ factor) * factor))
-    return statistics.log_likelihood + moments.weight * float(model.log_norms[0]) - 0.5 * quadratic
+    return statistics.log_likelihood + weight * model.log_norms[:, 0] - 0.5 * traces(scatter, model.factors[:, 0])
 
 
-def entropy(statistics: Statistics, model: Components) -> float:
-    """Entropy of all masses, sum_ij -m_ij log m_ij: the log-likelihood minus its expected complete part Q.
+def traces(scatter: FloatArray, factors: FloatArray) -> FloatArray:
+    """tr(U' S U) of scatters (..., D, D) or (..., D) and factors (..., D, D) or (..., D)."""
+    is_diagonal = factors.ndim == 2
+    if is_diagonal:
+        variances = scatter if scatter.ndim == 2 else np.einsum("...dd->...d", scatter)
+        return np.asarray((variances * factors**2).sum(axis=-1))
+    return np.asarray(((scatter @ factors) * factors).sum(axis=(-1, -2)))
 
-    As `log_joint` is linear in the rows and their squares, Q needs no more than the sums.
-    """
-    counts, sums, scatters, log_likelihood = statistics
-    cluster_counts = model.shares.T @ counts
-    whitened_sums = (sums[:, None] @ model.factors)[:, 0]
-    q = float(counts @ np.where(counts > 0, model.log_weights, 0.0))
-    q += float(((whitened_sums - 0.5 * cluster_counts[:, None] * model.whitened) * model.whitened).sum())
-    if not model.is_shared:
-        assert scatters is not None
-        own = scatters[:, :, None] * np.eye(scatters.shape[1]) if scatters.ndim == 2 else scatters
-        quadratic = float(((own @ model.factors) * model.factors).sum())
-        q += float(cluster_counts @ model.log_norms) - 0.5 * quadratic
-    return max(log_likelihood - q, 0.0)
+
+def entropy(statistics: Statistics, model: Components) -> FloatArray:
+    """Entropies (B,) of all masses, sum_ij -m_ij log m_ij: the log-likelihood minus its expected complete part Q."""
+    with np.errstate(invalid="ignore"):
+        weighted = np.where(statistics.set_counts > 0, statistics.set_counts * model.log_weights, 0.0).sum(axis=1)
+    expected = weighted + (model.theta * statistics.sums).sum(axis=(1, 2))
+    return np.maximum(statistics.log_likelihood - expected, 0.0)

@@ -1,55 +1,36 @@
-"""A whole fit: starts, an ascent from each, and the best of those that did not degenerate."""
+"""Whole fits: starts, ascents from them, and the best that did not degenerate, for one model or many.
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+    rows -> summarise -> DataSummary -+-> starts -> classical mixtures -> sample -> all rows -> FitResult
+    models -> Specification ----------+
+
+Models of as many clusters and of one form are fitted together, as a batch.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray
-from egmm._progress import Progress
-from egmm.em import degenerate
-from egmm.em.checkpoint import (
-    STEPS_BETWEEN,
-    Arrays,
-    Checkpoint,
-    Progressed,
-    pack_ascent,
-    pack_random,
-    unpack_ascent,
-    unpack_random,
-)
-from egmm.em.covariance import SHARED
-from egmm.em.loop import GROWING, Ascent
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters, TooFewRowsError
-from egmm.em.prior import Prior
-from egmm.em.problem import Problem
-from egmm.em.start import (
-    SAMPLE_ROWS,
-    Classical,
-    Groups,
-    Sample,
-    check_distinct,
-    component_labels,
-    draw_sample,
-    focal_weights,
-    group_statistics,
-    groups_by_means,
-    kmeans_labels,
-    label_seed,
-    make_ridge,
-    random_labels,
-    sample_seed,
-    start_parameters,
-)
-from egmm.em.statistics import Moments
-from egmm.em.statistics import moments as row_moments
-from egmm.em.whole import Limits, Wanted, Whole, can_fit_whole, fit_whole
+from egmm._checks import FloatArray, IntArray, check_weight
+from egmm.em import soundness
+from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
+from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
+from egmm.em.covariance import is_diagonal, monomial_kind
+from egmm.em.criteria import SAME
+from egmm.em.estep import entropy
+from egmm.em.labels import component_labels, kmeans_labels, random_labels
+from egmm.em.mstep import EMPTY, Layout, Settings
+from egmm.em.parameters import Parameters, take
+from egmm.em.prior import Prior, PriorTerms, prior_terms
+from egmm.em.problem import Evaluation, Problem
+from egmm.em.sample import Sample, draw_sample
+from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
+from egmm.em.statistics import Moments, Statistics, Units, moments
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import RowSource
+from egmm.rows.source import BLOCK_ROWS, RowSource, UnusableRowsError
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
@@ -57,411 +38,621 @@ CLASSICAL_TOL = 1e-4
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
 """Rows of a large sample that the classical mixture is fitted to, and the tolerance there."""
 
-REHEARSED, REHEARSAL_TOL = 4, 1e-4
-"""Times the sample's weight that rows must have for it to be fitted first, and the tolerance there: its maximum is
-further than that from the one of all rows."""
-
-FIRST_LOOK = 10
-"""Steps after which an ascent is looked at first for a collapse; then after twice as many, and so on. From a collapse
-none comes back, though it may go on for hundreds of steps."""
-
-LATE_LOOK = 160
-"""Steps after which hardly any comes back from too few rows in a cluster either, or from one that ran away."""
-
-SAME = 1e-9
-"""Share of a log-likelihood by which two ascents to one maximum may differ."""
-
-WHOLE = Limits(
-    degenerate.SMALLEST_EIGENVALUE,
-    degenerate.FLATTEST,
-    degenerate.MOST_RIDGE,
-    degenerate.FARTHEST,
-    GROWING,
-    SAME,
-    looks=(FIRST_LOOK, LATE_LOOK),
-)
-"""The same for compiled fits."""
+MANY_TIMES, SAMPLE_TOL = 4, 1e-4
+"""Times the sample's weight that rows must have for the sample to be fitted first, and the tolerance there: its maximum
+is further than that from the one of all rows."""
 
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
-SECONDS_TO_COMPILE = 4.0
+LEAST_SECONDS = 10.0
+"""NumPy's time for all passes of a job above which the kernel is worth compiling."""
+
 EXPECTED_PASSES = 60
 
 
-Start = Groups | Classical | Parameters
+@dataclass(frozen=True)
+class Specification:
+    """A model to be fitted, and how."""
+
+    covariance: str
+    """One of the 14 codes."""
+    shares: FloatArray
+    """(M, C) W of the focal sets."""
+    init: str | FloatArray | IntArray | Parameters
+    """Name of a start, labels (n,), means (C, D), or the parameters of a fit to go on from."""
+    n_init: int = 1
+    tol: float = 1e-6
+    max_iter: int = 1000
+    reg_covar: float | str = "auto"
+    prior: Prior | None = None
+    certainty: float = 0.0
+    accelerate: bool = True
+    engine: str = "numpy"
+    gives_up: bool = False
+    """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the start is found on a sample."""
+        return isinstance(self.init, str)
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What models must have in common to be fitted together."""
+        return self.shares.shape, self.shares.tobytes(), monomial_kind(self.covariance), is_diagonal(self.covariance)
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to fit, as the estimator's parameters say it."""
+class DataSummary:
+    """What passes over the rows tell before fits start, the same for all of them."""
 
-    covariance: str
-    init: str | FloatArray | IntArray | list[IntArray] | Parameters
-    """Name of a start, labels (n,) or several of them, means (C, D), or parameters to go on from."""
-    n_init: int
-    tol: float
-    max_iter: int
-    reg_covar: float | str
-    accelerate: bool
-    engine: str
-    verbose: bool
-    random: np.random.RandomState
-    prior: Prior | None = None
-    certainty: float = 0.0
-    checkpoint: Path | None = None
-    gives_up: bool = False
-    """Whether an ascent with own covariances ends where it is seen to have degenerated."""
-    seed: Any = None
-    """What `random` began with, where that is a number."""
-    sample: Sample | None = None
-    """Rows that named starts look at, where they have been drawn before."""
-    found: Whole | None = None
-    """A compiled fit with these options that has been made before."""
+    shape: tuple[int, int]
+    total: Moments
+    units: Units
+    sample: Sample | None
+    """Rows that named starts look at."""
+    random_state: Any
+    """State of the random numbers that named starts draw."""
+    _labellings: dict[Any, Any] = field(default_factory=dict)
+    _labelling: threading.Lock = field(default_factory=threading.Lock)
+
+    def labellings(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]]:
+        """Labels of a part of the sample for every start; models of as many clusters have the same."""
+        with self._labelling:
+            asked = (n_clusters, init, n_init, len(part.rows))
+            if asked not in self._labellings:
+                self._labellings[asked] = self._label(*asked[:3], part)
+            found = self._labellings[asked]
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    def _label(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]] | ValueError:
+        random = np.random.RandomState(0)
+        random.set_state(self.random_state)
+        try:
+            if init == "mixture":
+                return [component_labels(part, n_clusters, int(random.randint(2**31))) for _ in range(n_init)]
+            label = {"kmeans": kmeans_labels, "random": random_labels}[init]
+            return [[label(part, n_clusters, random)] for _ in range(n_init)]
+        except ValueError as error:
+            return error
 
 
-class Fit(NamedTuple):
-    """The best ascent of a fit."""
+def summarise(
+    rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
+) -> DataSummary:
+    """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
+    total = total_moments(rows, diagonal=diagonal)
+    seed = int(random.randint(2**31))
+    sample = draw_sample(rows, seed) if with_sample else None
+    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
 
-    ascent: Ascent
+
+def total_moments(rows: RowSource, *, diagonal: bool) -> Moments:
+    """Moments of rows that can be fitted."""
+    with np.errstate(all="ignore"):
+        total = rows.reduce(partial(moments, diagonal=diagonal))
+    check_weight(total.weight)
+    if not np.isfinite(total.scatter).all():
+        raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
+    return total
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fit: parameters in the units of the data, and how it ended."""
+
+    specification: Specification
+    problem: Problem
+    """Of a batch of one."""
+    evaluation: Evaluation
+    history: FloatArray
+    """Log-likelihood at the start and after every step."""
+    is_converged: bool
     is_degenerate: bool
-    interrupted: bool
+    is_given_up: bool
+    """Whether the ascent was ended because it had degenerated."""
+    is_interrupted: bool
 
     @property
     def log_likelihood(self) -> float:
         """Total log-likelihood."""
-        return self.ascent.point.log_likelihood
+        return float(self.evaluation.log_likelihood[0])
+
+    @property
+    def entropy(self) -> float:
+        """Total entropy of the rows' masses."""
+        return float(entropy(self.evaluation.statistics, self.evaluation.model)[0])
+
+    @property
+    def weights(self) -> FloatArray:
+        """(M,)."""
+        return self.evaluation.params.weights[0]
+
+    @property
+    def means(self) -> FloatArray:
+        """(C, D)."""
+        units = self.problem.units
+        return np.asarray(self.evaluation.params.means[0] * units.scale + units.centre)
+
+    @property
+    def covariances(self) -> FloatArray:
+        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
+        return self._out(self.evaluation.params.covariances[0])
+
+    def _out(self, covariances: FloatArray) -> FloatArray:
+        layout = self.problem.layout
+        found = self.problem.units.covariances_out(covariances, diagonal=layout.diagonal)
+        return found[0] if layout.is_shared else found
 
 
-def choose_engine(
-    engine: str, n_rows: float, n_features: int, shares: FloatArray, is_shared: bool, n_passes: int = EXPECTED_PASSES
-) -> str:
-    """Compile where the passes expected in NumPy would take longer than compiling."""
+class Failure(NamedTuple):
+    """Why there is no fit."""
+
+    message: str
+
+
+def choose_engine(engine: str, seconds: float) -> str:
+    """The engine of a job whose passes would take NumPy so long: compile where that is worth it."""
     if engine != "auto":
         return engine
-    n_focal, n_clusters = shares.shape
-    products = n_clusters * n_features * (1 if is_shared else n_features)
-    seconds = n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * products)
-    return "numba" if seconds * n_passes > SECONDS_TO_COMPILE else "numpy"
+    return "numba" if seconds > LEAST_SECONDS else "numpy"
 
 
-def fit_mixture(
-    rows: RowSource, moments: Moments, shares: FloatArray, options: Options, sample: Sample | None = None
-) -> Fit:
-    """Ascend from every start; keep the best likelihood, a degenerate one only where there is no other.
+def seconds_in_numpy(size: tuple[float, int], shares: FloatArray, covariance: str) -> float:
+    """About what one pass takes over rows of this size, (n_rows, n_features)."""
+    (n_rows, n_features), (n_focal, n_clusters), kind = size, shares.shape, monomial_kind(covariance)
+    n_products = {"linear": n_features, "diagonal": 2 * n_features, "full": n_features * n_features}[kind]
+    return n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * n_clusters * n_products)
 
-    Named starts look at a sample, which is drawn where it is not given.
+
+Report = Callable[[Ascent, str], None]
+
+
+def fit(
+    rows: RowSource,
+    summary: DataSummary,
+    specification: Specification,
+    *,
+    report: Report | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> FitResult:
+    """Fit one model.
+
+    Raises
+    ------
+    ValueError
+        Where there is no start, or no ascent from one that can be finished.
     """
-    return _Fitting(rows, moments, shares, options).run(sample)
+    result = fit_all(rows, summary, [specification], report=report, checkpoint=checkpoint)[0]
+    if isinstance(result, Failure):
+        raise ValueError(result.message)
+    return result
 
 
-class _Fitting:
-    """One fit under way."""
+def fit_all(
+    rows: RowSource,
+    summary: DataSummary,
+    specifications: Sequence[Specification],
+    *,
+    report: Report | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> list[FitResult | Failure]:
+    """Fit models of one form together; they differ in covariance model and prior alone."""
+    batch = _Batch(rows, summary, specifications, report, checkpoint)
+    return batch.run()
 
-    def __init__(self, rows: RowSource, moments: Moments, shares: FloatArray, options: Options) -> None:
-        self.rows, self.moments, self.shares, self.options = rows, moments, shares, options
-        self.engine = choose_engine(options.engine, *rows.shape, shares, options.covariance in SHARED)
-        self.checkpoint = _checkpoint(moments, shares, options, self.engine)
-        self.resumed = None if self.checkpoint is None else self.checkpoint.read()
-        if self.resumed is not None:
-            unpack_random(self.resumed.random, options.random)
-        self.random = {} if self.checkpoint is None else pack_random(options.random)
-        self.best = self._resumed_best()
 
-    def run(self, sample: Sample | None) -> Fit:
-        """Ascend from every start. Interrupted between two of them, the best so far is the result."""
-        try:
-            return self._run(sample)
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            return self.best._replace(interrupted=True)
+class Starts(NamedTuple):
+    """Where ascents begin."""
 
-    def _run(self, sample: Sample | None) -> Fit:
-        options = self.options
-        title = "EGMM" if sample is None else "EGMM, sample"
-        is_named = isinstance(options.init, str)
-        if is_named and sample is None:
-            seed = sample_seed(options.random)
-            sample = options.sample or draw_sample(self.rows, seed)
-        starts: Iterable[Start | Fit] = start_points(
-            self.rows, self.moments, self.shares.shape[1], options, sample, self.engine
-        )
-        rehearsal = self._rehearse(sample)
-        if rehearsal is not None:
-            starts = [rehearsal]
-        n_starts = options.n_init if is_named and rehearsal is None else 1
-        failure: NotPositiveDefiniteError | None = None
-        with Progress(title, options.max_iter, enabled=options.verbose) as progress:
-            for number, start in enumerate(starts):
-                if self.resumed is not None and number < self.resumed.start:
-                    continue
-                note = f"start {number + 1}/{n_starts}" if n_starts > 1 else ""
-                try:
-                    fit = self._ascend(number, start, partial(_report, progress, note))
-                except NotPositiveDefiniteError as error:
-                    failure = error
-                    continue
-                self.best = _better(self.best, fit)
-                if fit.interrupted:
-                    return self.best._replace(interrupted=True)
-        if self.best is None:
-            raise failure or ValueError("no start was tried")
-        if self.checkpoint is not None:
-            self.checkpoint.remove()
-        return self.best
+    params: Parameters
+    ridge: FloatArray
+    """(B, D)."""
+    owner: IntArray
+    """(B,) number of the specification each is a start of."""
 
-    def _rehearse(self, sample: Sample | None) -> Fit | None:
-        """Fit the sample, from every start, where rows are many; None where they are few, or where that degenerates."""
-        options = self.options
-        if sample is None or not options.accelerate or self.moments.weight <= REHEARSED * sample.weights.sum():
-            return None
-        options = replace(options, tol=max(options.tol, REHEARSAL_TOL), engine=self.engine)
-        with suppress(NotPositiveDefiniteError):
-            fit = self._fit_sample(sample, self.shares, options)
-            return None if fit.is_degenerate and not fit.interrupted else fit
-        return None
 
-    def _ascend(self, number: int, start: Start | Fit, report: Callable[[Ascent], None]) -> Fit:
-        """One ascent, or the rest of one that was cut short. Interrupted, it ends where it is."""
-        found = self._whole(start)
-        ridge, first, interrupted = self._first(start) if found is None else (found.ridge, found.first, False)
-        ascent: Ascent | None = None
-        try:
-            ascent = self._begin(number, start, ridge, first) if found is None else found.ascent(self._problem(ridge))
-            watched = self.options.verbose or self.checkpoint is not None
-            after_step = partial(self._after_step, number, report) if watched else None
-            # What has been given up in compiled code, and is degenerate, has ended.
-            is_over = interrupted or (found is not None and found.is_given_up and is_degenerate(ascent, first))
-            self._run_ascent(ascent, first, 0 if is_over else self.options.max_iter, after_step)
-        except NotPositiveDefiniteError as error:
-            raise NotPositiveDefiniteError(_why_not_definite(ascent, error)) from None
-        except KeyboardInterrupt:
-            if ascent is None:
-                raise
-            interrupted = True
-        return Fit(ascent, is_degenerate(ascent, first), interrupted)
+class _Batch:
+    """Fits of one form under way."""
 
-    def _whole(self, start: Start | Fit) -> Whole | None:
-        """The fit in compiled code, where it begins with a classical mixture of rows that the sample has all of."""
-        if not isinstance(start, Classical) or self.resumed is not None or self.rows.shape[0] > SAMPLE_ROWS:
-            return None
-        if self.options.found is not None:
-            return self.options.found
-        options = replace(self.options, engine=self.engine)
-        return _fit_whole(self.moments, start.sample, start.label, self.shares, CLASSICAL_TOL, options)
-
-    def _run_ascent(
-        self, ascent: Ascent, first: Parameters, n_steps: int, after_step: Callable[[Ascent], None] | None
+    def __init__(
+        self,
+        rows: RowSource,
+        summary: DataSummary,
+        specifications: Sequence[Specification],
+        report: Report | None,
+        checkpoint: Checkpoint | None,
     ) -> None:
-        look = FIRST_LOOK if self.options.gives_up and self.options.covariance not in SHARED else n_steps
-        while ascent.n_iter < n_steps and not ascent.converged:
-            ascent.run(min(look, n_steps), after_step)
-            is_lost = has_collapsed if look < LATE_LOOK else is_degenerate
-            # Not in between: an ascent that was cut short and goes on must end as if it had not been.
-            if ascent.n_iter == look < n_steps and is_lost(ascent, first):
-                return
-            look *= 2
+        self.rows, self.summary, self.specifications = rows, summary, list(specifications)
+        self.report, self.checkpoint = report, checkpoint
+        self.first = first = self.specifications[0]
+        self.layout = Layout(
+            first.shares,
+            monomial_kind(first.covariance),
+            is_diagonal(first.covariance),
+            summary.units.scale,
+            first.certainty,
+        )
+        self.failures: dict[int, str] = {}
+        self.is_interrupted = False
 
-    def _begin(self, number: int, start: Start | Fit, ridge: FloatArray, first: Parameters) -> Ascent:
-        """An ascent where it was cut short, where the sample's has ended, or at its first parameters."""
-        if self.resumed is not None and number == self.resumed.start:
-            return self._unpacked(self.resumed.ascent)
-        problem, tol = self._problem(ridge), self.options.tol * self.moments.weight
-        if isinstance(start, Fit):
-            return start.ascent.on_more_rows(problem, tol)
-        return Ascent.from_start(problem, first, tol=tol, accelerate=self.options.accelerate)
+    def run(self) -> list[FitResult | Failure]:
+        """Ascend from every start; keep the best of each model, a degenerate one only where there is no other."""
+        resumed = None if self.checkpoint is None else self.checkpoint.read()
+        try:
+            if resumed is not None:
+                ascent, owner = self._resumed(resumed)
+            else:
+                ascent, owner = self._begin()
+        except ValueError as error:
+            return [Failure(str(error))] * len(self.specifications)
+        self._run(ascent, "EGMM", owner)
+        if self.checkpoint is not None and not self.is_interrupted:
+            self.checkpoint.remove()
+        best = self._best(ascent, owner)
+        return [
+            self._result(ascent, best[number]) if number in best else Failure(self._why(number, ascent, owner))
+            for number in range(len(self.specifications))
+        ]
 
-    def _first(self, start: Start | Fit) -> tuple[FloatArray, Parameters, bool]:
-        """Ridge and parameters to begin with, and whether finding them was interrupted."""
-        options, interrupted = self.options, False
-        if isinstance(start, Fit):
-            return start.ascent.problem.ridge, start.ascent.point.params, start.interrupted
-        if isinstance(start, Classical):
-            start, interrupted = self._classical(start)
-        if isinstance(start, Parameters):
-            return make_ridge(options.reg_covar, start.covariances, self.moments), start, interrupted
-        ridge = make_ridge(options.reg_covar, start.average_covariance()[1], self.moments)
-        args = (self.moments, len(self.shares), options.covariance, ridge, options.prior)
-        return ridge, start_parameters(start, *args), interrupted
+    # Stages --------------------------------------------------------------------------------------------------
 
-    def _classical(self, start: Classical) -> tuple[Parameters, bool]:
-        """Fit mixtures of single clusters to the sample; to the best, the other focal sets come with little weight.
+    def _begin(self) -> tuple[Ascent, IntArray]:
+        """The ascents on all rows, before their first step."""
+        starts = self._starts()
+        on_sample = self._on_sample(starts)
+        if on_sample is not None:
+            ascent, owner = on_sample
+            problem = self._problem(self.rows, self._total(), ascent.problem.settings.ridge, owner)
+            return ascent.on_more_rows(problem, self._tol(self._total(), owner, 0.0)), owner
+        problem = self._problem(self.rows, self._total(), starts.ridge, starts.owner)
+        return self._ascent(problem, starts, self._total()), starts.owner
 
-        Returns also whether that was interrupted: the parameters are then the best so far.
-        """
-        fit: Fit | None = None
-        part = start.sample.part(TRIAL_ROWS)
-        if len(part.rows) < len(start.sample.rows):
-            # Fewer rows will do, if they are enough for every cluster: the ascent with all focal sets is yet to come.
-            with suppress(ValueError):
-                fit = self._fit_classical(part, start.label, TRIAL_TOL)
-        if fit is None or (fit.is_degenerate and not fit.interrupted):
-            fit = self._fit_classical(start.sample, start.label, CLASSICAL_TOL)
-        params = fit.ascent.point.params
-        return params._replace(weights=focal_weights(params.weights, self.shares)), fit.interrupted
-
-    def _fit_classical(self, sample: Sample, label: Callable[[Sample], list[IntArray]], tol: float) -> Fit:
-        shares, options = np.eye(self.shares.shape[1]), self.options
-        options = replace(options, tol=max(options.tol, tol), verbose=False, gives_up=True)
-        with ArrayRows(*sample, n_jobs=1) as rows:
-            total = rows.reduce(row_moments).about(self.moments.centre)
-            found = _fit_whole(total, sample, label, shares, tol, replace(options, engine=self.engine))
-            if found is not None:
-                ascent = found.ascent(Problem(rows, total, shares, options.covariance, found.ridge, self.engine))
-                return Fit(ascent, is_degenerate(ascent, found.first), interrupted=False)
-        return self._fit_sample(sample, shares, replace(options, init=label(sample)))
-
-    def _fit_sample(self, sample: Sample, shares: FloatArray, options: Options) -> Fit:
-        """Fit rows of the sample as if they were all."""
-        with ArrayRows(*sample, n_jobs=1) as rows:
-            total = rows.reduce(row_moments).about(self.moments.centre)
-            return fit_mixture(rows, total, shares, replace(options, checkpoint=None), sample)
-
-    def _problem(self, ridge: FloatArray) -> Problem:
-        options = self.options
-        args = (self.rows, self.moments, self.shares, options.covariance, ridge, self.engine)
-        return Problem(*args, options.prior, options.certainty)
-
-    def _after_step(self, number: int, report: Callable[[Ascent], None], ascent: Ascent) -> None:
-        report(ascent)
-        if self.checkpoint is not None and ascent.n_iter % STEPS_BETWEEN == 0:
-            best: Arrays = {}
-            if self.best is not None:
-                best = {**pack_ascent(self.best.ascent), "is_degenerate": self.best.is_degenerate}
-            self.checkpoint.write(Progressed(self.random, number, pack_ascent(ascent), best))
-
-    def _resumed_best(self) -> Fit | None:
-        if self.resumed is None or not self.resumed.best:
+    def _on_sample(self, starts: Starts) -> tuple[Ascent, IntArray] | None:
+        """Ascents on the sample, where rows are many, of which the best are kept; None where rows are few."""
+        sample, total = self.summary.sample, self._total()
+        if not self.first.is_named or not self.first.accelerate or sample is None:
             return None
-        is_worse = bool(self.resumed.best["is_degenerate"])
-        return Fit(self._unpacked(self.resumed.best), is_worse, interrupted=False)
+        if total.weight <= MANY_TIMES * sample.weights.sum():
+            return None
+        part = self._part(sample)
+        problem = self._problem(part.rows, part.total, starts.ridge, starts.owner)
+        ascent = self._ascent(problem, starts, part.total, least_tol=SAMPLE_TOL)
+        self._run(ascent, "EGMM, sample", starts.owner)
+        best = self._best(ascent, starts.owner)
+        is_degenerate = soundness.are_degenerate(ascent.problem, ascent.state.evaluation, ascent.first_covariances)
+        kept = {number: at for number, at in best.items() if not is_degenerate[at] or self.is_interrupted}
+        if len(kept) < len(self.specifications):
+            # What fails on the sample may succeed on all rows: those begin at their starts.
+            return None if not kept else self._mixed(ascent, starts, kept)
+        at = np.array([kept[number] for number in sorted(kept)])
+        return _taken(ascent, at), np.array(sorted(kept))
 
-    def _unpacked(self, arrays: Arrays) -> Ascent:
-        tol = self.options.tol * self.moments.weight
-        return unpack_ascent(arrays, self._problem(arrays["ridge"]), tol, self.options.accelerate)
+    def _mixed(self, ascent: Ascent, starts: Starts, kept: dict[int, int]) -> tuple[Ascent, IntArray]:
+        """Ascents that begin where the sample's has ended, and those whose sample failed at their starts."""
+        places = [at for at in range(len(starts.owner)) if kept.get(int(starts.owner[at]), at) == at]
+        taken, owner = _taken(ascent, np.array(places)), starts.owner[places]
+        for slot, at in enumerate(places):
+            if int(owner[slot]) not in kept:
+                begun = take(starts.params, np.array([at]))
+                for part, value in zip(taken.state.evaluation.params, begun, strict=True):
+                    part[slot] = value[0]
+                taken.state.memory.n_kept[slot] = 0
+        return taken, owner
+
+    def _starts(self) -> Starts:
+        first, n_clusters = self.first, self.layout.shares.shape[1]
+        if isinstance(first.init, Parameters):
+            return self._from_parameters(first.init)
+        if isinstance(first.init, str):
+            assert self.summary.sample is not None
+            check_distinct(self.summary.sample, n_clusters)
+            if first.init == "mixture":
+                return self._classical()
+            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
+            return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
+        kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
+        given = None
+        if first.init.ndim == 1:
+            group = partial(group_sums, units=units, n_clusters=n_clusters, kind=kind)
+            statistics = self.rows.reduce(group, first.init)
+        else:
+            means = np.asarray(first.init, dtype=np.float64)
+            given = (means - units.centre) / units.scale
+            statistics = self.rows.reduce(partial(sums_by_means, units=units, means=means, kind=kind))
+        return self._from_groups([statistics], given, self._total(), self.layout)
+
+    def _from_parameters(self, params: Parameters) -> Starts:
+        owner = np.arange(len(self.specifications))
+        repeated = Parameters(*(np.repeat(part, len(owner), axis=0) for part in params))
+        return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
+
+    def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
+        kind = "diagonal" if layout.diagonal else "full"
+        args = (self.summary.units, layout.shares.shape[1], kind)
+        sums = [group_sums(part.sample.rows, part.sample.weights, one, *args) for one in labels]
+        return self._from_groups(sums, None, part.total, layout)
+
+    def _from_groups(self, sums: list[Statistics], given: FloatArray | None, total: Moments, layout: Layout) -> Starts:
+        """Starts of every model from every grouping."""
+        n_models = len(self.specifications)
+        statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
+        owner = np.repeat(np.arange(n_models), len(sums))
+        groups = Groups.of(statistics, given, diagonal=layout.diagonal)
+        ridge = self._ridges(groups.variances)
+        settings = self._settings(total, ridge, owner)
+        return Starts(start_parameters(groups, settings, layout), ridge, owner)
+
+    def _classical(self) -> Starts:
+        """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
+        assert self.summary.sample is not None
+        sample, n_clusters = self.summary.sample, self.layout.shares.shape[1]
+        layout = self.layout._replace(shares=np.eye(n_clusters), certainty=0.0)
+        found: dict[tuple[int, int], Parameters] = {}
+        part = sample.part(TRIAL_ROWS)
+        stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
+        for rows, tol, is_trial in stages if len(part.rows) < len(sample.rows) else stages[1:]:
+            # Fewer rows will do, if they are enough for every cluster: the ascent with all focal sets is yet to come.
+            wanted = [key for key in self._classical_keys() if key not in found]
+            if not wanted:
+                break
+            try:
+                labellings = self.summary.labellings(n_clusters, "mixture", self.first.n_init, rows)
+            except ValueError:
+                if is_trial:
+                    continue
+                raise
+            found |= self._fit_classical(self._part(rows), labellings, layout, tol, wanted, keep_all=not is_trial)
+        if not found:
+            raise ValueError(next(iter(self.failures.values())))
+        keys = sorted(found)
+        params = Parameters(*(np.concatenate(column) for column in zip(*(found[key] for key in keys), strict=True)))
+        params = params._replace(weights=focal_weights(params.weights, self.layout.shares))
+        owner = np.array([number for number, _ in keys])
+        return Starts(params, self._ridges(params.variances.mean(axis=1)), owner)
+
+    def _classical_keys(self) -> list[tuple[int, int]]:
+        """Number of the specification and of its start."""
+        return [(number, start) for number in range(len(self.specifications)) for start in range(self.first.n_init)]
+
+    def _fit_classical(
+        self,
+        part: "_Part",
+        labellings: list[list[IntArray]],
+        layout: Layout,
+        tol: float,
+        wanted: list[tuple[int, int]],
+        *,
+        keep_all: bool,
+    ) -> dict[tuple[int, int], Parameters]:
+        """The best mixture of each start wanted; degenerate ones only if asked for."""
+        starts = self._from_labels(part, [one for labels in labellings for one in labels], layout)
+        numbers = np.repeat(np.arange(len(labellings)), [len(labels) for labels in labellings])
+        start_of = np.tile(numbers, len(self.specifications))
+        is_wanted = np.array([(owner, start) in wanted for owner, start in zip(starts.owner, start_of, strict=True)])
+        starts, start_of = take(starts, is_wanted), start_of[is_wanted]
+        problem = self._problem(part.rows, part.total, starts.ridge, starts.owner, layout)
+        ascent = self._ascent(problem, starts, part.total, least_tol=tol, gives_up=True)
+        self._run(ascent, "", starts.owner)
+        found: dict[tuple[int, int], Parameters] = {}
+        for number, start in wanted:
+            of_start = np.flatnonzero((starts.owner == number) & (start_of == start))
+            at = _best_of(ascent, of_start)
+            if at is None:
+                self.failures[number] = _why_not(ascent, int(of_start[0]), self.specifications[number].covariance)
+            elif keep_all or self.is_interrupted or not _is_degenerate(ascent, at):
+                found[number, start] = take(ascent.state.evaluation.params, np.array([at]))
+        return found
+
+    # Pieces --------------------------------------------------------------------------------------------------
+
+    def _total(self) -> Moments:
+        return self.summary.total
+
+    def _part(self, sample: Sample) -> "_Part":
+        """Rows of the sample as if they were all."""
+        rows = ArrayRows(*sample, n_jobs=1)
+        total = rows.reduce(partial(moments, diagonal=self.summary.total.scatter.ndim == 1))
+        return _Part(sample, rows, total.about(self.summary.units.centre))
+
+    def _ridges(self, within: FloatArray) -> FloatArray:
+        units, total = self.summary.units, self.summary.total
+        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units)
+
+    def _settings(self, total: Moments, ridge: FloatArray, owner: IntArray) -> Settings:
+        units, n_clusters = self.summary.units, self.layout.shares.shape[1]
+        models = [self.specifications[number] for number in owner]
+        terms = [prior_terms(model.prior, n_clusters, model.covariance, units) for model in models]
+        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+        if self.layout.diagonal and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        return Settings(
+            np.array([model.covariance for model in models]),
+            ridge,
+            PriorTerms(*(np.concatenate(column) for column in zip(*terms, strict=True))),
+            np.full(len(models), total.weight),
+            np.broadcast_to(scatter, (len(models), *scatter.shape)),
+        )
+
+    def _problem(
+        self, rows: RowSource, total: Moments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None
+    ) -> Problem:
+        settings = self._settings(total, ridge, owner)
+        problem = Problem(rows, self.summary.units, layout or self.layout, settings, self.first.engine)
+        if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
+            return problem.keeping_monomials(rows.X, rows.sample_weight)
+        return problem
+
+    def _tol(self, total: Moments, owner: IntArray, least: float) -> FloatArray:
+        return np.full(len(owner), max(self.first.tol, least) * total.weight)
+
+    def _ascent(
+        self, problem: Problem, starts: Starts, total: Moments, *, least_tol: float = 0.0, gives_up: bool | None = None
+    ) -> Ascent:
+        return Ascent.start(
+            problem,
+            starts.params,
+            self._tol(total, starts.owner, least_tol),
+            accelerate=self.first.accelerate,
+            gives_up=self.first.gives_up if gives_up is None else gives_up,
+        )
+
+    def _run(self, ascent: Ascent, title: str, owner: IntArray) -> None:
+        """Run ascents to their end. Interrupted, they end where they are, and so do all later ones."""
+        if self.is_interrupted:
+            return
+        is_last = title == "EGMM"
+        after_step = None
+        if (self.report is not None and title) or (self.checkpoint is not None and is_last):
+            after_step = partial(self._after_step, title, owner)
+        try:
+            ascent.run(self.first.max_iter, after_step)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+
+    def _after_step(self, title: str, owner: IntArray, ascent: Ascent) -> None:
+        if self.report is not None:
+            self.report(ascent, title)
+        if self.checkpoint is not None and title == "EGMM" and ascent.n_steps % STEPS_BETWEEN == 0:
+            self.checkpoint.write(ascent, owner)
+
+    def _resumed(self, arrays: dict[str, Any]) -> tuple[Ascent, IntArray]:
+        owner, ridge = arrays.pop("owner"), arrays.pop("ridge")
+        problem = self._problem(self.rows, self._total(), ridge, owner)
+        assert self.checkpoint is not None
+        tol = self._tol(self._total(), owner, 0.0)
+        options = {"accelerate": self.first.accelerate, "gives_up": self.first.gives_up}
+        return self.checkpoint.unpack(arrays, problem, tol, **options), owner
+
+    # Results -------------------------------------------------------------------------------------------------
+
+    def _best(self, ascent: Ascent, owner: IntArray) -> dict[int, int]:
+        """The best ascent of each specification that has one."""
+        found = {
+            number: _best_of(ascent, np.flatnonzero(owner == number)) for number in range(len(self.specifications))
+        }
+        return {number: at for number, at in found.items() if at is not None}
+
+    def _result(self, ascent: Ascent, at: int) -> FitResult:
+        is_converged = ascent.status[at] == CONVERGED and not self.is_interrupted
+        return FitResult(
+            self.specifications[int(self._owner_of(ascent, at))],
+            ascent.problem.take(np.array([at])),
+            take(ascent.state.evaluation, np.array([at])),
+            ascent.log_likelihoods(at),
+            bool(is_converged),
+            _is_degenerate(ascent, at),
+            bool(ascent.status[at] == LOST),
+            self.is_interrupted,
+        )
+
+    def _owner_of(self, ascent: Ascent, at: int) -> int:
+        model = str(ascent.problem.settings.model[at])
+        return next(n for n, one in enumerate(self.specifications) if one.covariance == model)
+
+    def _why(self, number: int, ascent: Ascent, owner: IntArray) -> str:
+        """Say why a specification has no fit."""
+        of_model = np.flatnonzero(owner == number)
+        if not len(of_model):
+            return self.failures[number]
+        return _why_not(ascent, int(of_model[-1]), self.specifications[number].covariance)
 
 
-def _fit_whole(
-    moments: Moments,
-    sample: Sample,
-    label: Callable[[Sample], list[IntArray]],
-    shares: FloatArray,
-    start_tol: float,
-    options: Options,
-) -> Whole | None:
-    """Fit rows, which the sample has all of, in compiled code; None where that is not for it to do."""
-    is_ordinary = options.prior is None and options.accelerate and options.engine == "numba"
-    if not (is_ordinary and can_fit_whole(len(sample.rows), sample.rows.shape[1], shares)):
-        return None
-    wanted = Wanted(
-        label(sample),
-        options.covariance,
-        options.reg_covar,
-        options.certainty,
-        max(options.tol, start_tol),
-        options.tol,
-        options.max_iter,
-        options.gives_up,
+class _Part(NamedTuple):
+    """Rows of a sample, and their moments about the centre of all rows."""
+
+    sample: Sample
+    rows: ArrayRows
+    total: Moments
+
+
+def check_distinct(sample: Sample, n_clusters: int) -> None:
+    """Refuse more clusters than there are distinct rows."""
+    if len(sample.rows) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
+        )
+
+
+def _taken(ascent: Ascent, at: IntArray) -> Ascent:
+    """Some of the ascents."""
+    return Ascent(
+        ascent.problem.take(at),
+        ascent.tol[at],
+        ascent.accelerate,
+        take(ascent.state, at),
+        ascent.first_covariances[at],
+        ascent.gives_up,
+        ascent.status[at],
+        [step[at] for step in ascent.history],
+        ascent.n_steps,
     )
-    return fit_whole(sample, moments, shares, wanted, WHOLE)
 
 
-def try_fit(n_rows: int, moments: Moments, shares: FloatArray, options: Options, seed: int) -> Whole | None:
-    """Fit the rows of a sample, if these are all, from a classical mixture in compiled code; None if that cannot be."""
-    sample = options.sample
-    if sample is None or n_rows > SAMPLE_ROWS:
-        return None
-    check_distinct(sample, shares.shape[1])
-    label = partial(component_labels, n_clusters=shares.shape[1], seed=seed, engine="numba")
-    return _fit_whole(moments, sample, label, shares, CLASSICAL_TOL, options)
+def _is_degenerate(ascent: Ascent, at: int) -> bool:
+    one = np.array([at])
+    evaluation = take(ascent.state.evaluation, one)
+    return bool(soundness.are_degenerate(ascent.problem.take(one), evaluation, ascent.first_covariances[one])[0])
 
 
-def is_sound(found: Whole, moments: Moments, shares: FloatArray) -> bool:
-    """Whether a compiled fit has arrived and is not degenerate."""
-    if not (found.is_converged and found.is_doubtful):
-        return found.is_converged
-    args = (shares, found.params, found.set_counts, found.first)
-    return not degenerate.has_degenerated(moments, found.ridge, *args)
-
-
-def start_points(
-    rows: RowSource, moments: Moments, n_clusters: int, options: Options, sample: Sample | None, engine: str
-) -> Iterator[Start]:
-    """Yield the starts: one per `n_init` for named starts, found on a sample, else the given ones."""
-    centre = moments.centre
-    if isinstance(options.init, Parameters):
-        yield options.init
-    elif isinstance(options.init, str):
-        assert sample is not None
-        check_distinct(sample, n_clusters)
-        for _ in range(options.n_init):
-            if options.init == "mixture":
-                seed = label_seed(options.random)
-                yield Classical(sample, partial(component_labels, n_clusters=n_clusters, seed=seed, engine=engine))
+def _best_of(ascent: Ascent, places: IntArray) -> int | None:
+    """The sound one, else the likelier; of two at one maximum, whose clusters may be numbered otherwise, the first."""
+    best, best_is_degenerate = None, True
+    for at in places:
+        if ascent.status[at] == FAILED:
+            continue
+        is_degenerate = _is_degenerate(ascent, int(at))
+        if best is not None:
+            value, known = ascent.state.evaluation.log_likelihood[[at, best]]
+            is_higher = value - known > SAME * abs(known)
+            if (is_degenerate and not best_is_degenerate) or (is_degenerate == best_is_degenerate and not is_higher):
                 continue
-            label = {"kmeans": kmeans_labels, "random": random_labels}[options.init]
-            yield Groups(group_statistics(*sample, label(sample, n_clusters, options.random), centre, n_clusters))
-    elif isinstance(options.init, list) or options.init.ndim == 1:
-        group = partial(group_statistics, centre=centre, n_clusters=n_clusters)
-        for labels in options.init if isinstance(options.init, list) else [options.init]:
-            yield Groups(rows.reduce(group, labels))
-    else:
-        means = options.init - centre
-        yield Groups(rows.reduce(partial(groups_by_means, centre=centre, means=means)), means)
+        best, best_is_degenerate = int(at), is_degenerate
+    return best
 
 
-def is_degenerate(ascent: Ascent, first: Parameters) -> bool:
-    """Whether a cluster weighs less than D + 1 rows or has run away, or a covariance has collapsed."""
-    problem, point = ascent.problem, ascent.point
-    args = (problem.shares, point.params, point.statistics.set_counts, first)
-    return degenerate.has_degenerated(problem.moments, problem.ridge, *args)
+def _why_not(ascent: Ascent, at: int, covariance: str) -> str:
+    """Say why a fit has no next step, or no first."""
+    one = np.array([at])
+    problem, evaluation = ascent.problem.take(one), take(ascent.state.evaluation, one)
+    history = ascent.log_likelihoods(at)
+    n_iter = 0 if not np.isfinite(evaluation.objective[0]) else len(history)
+    params, layout = evaluation.params, problem.layout
+    if n_iter:
+        diverged = soundness.have_diverged(params, evaluation.statistics.set_counts, problem.settings, layout)[0]
+        if diverged.any():
+            return _diverged([str(k + 1) for k in np.flatnonzero(diverged)], n_iter)
+        params, _ = problem.maximise(evaluation.vector, params)
+    if layout.is_shared:
+        smallest, what = params.variances.min(), "variance"
+        if smallest > 0:
+            smallest, what = np.linalg.eigvalsh(params.covariances[0, 0])[0], "eigenvalue"
+        return (
+            f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "
+            "raise reg_covar."
+        )
+    counts = evaluation.statistics.cluster_counts[0]
+    if n_iter and not counts.min() > EMPTY * counts.sum():
+        return (
+            f"at iteration {n_iter} cluster {int(counts.argmin()) + 1} has no rows left for its {covariance} "
+            "covariance; use fewer clusters, another start or prior='default'."
+        )
+    found = soundness.unsound_clusters(params.covariances[0], layout.diagonal) or list(range(len(counts)))
+    named = (
+        [f"{k + 1} ({counts[k]:.4g} rows)" for k in found] if np.isfinite(counts).all() else [str(k + 1) for k in found]
+    )
+    return (
+        f"at iteration {n_iter} the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is "
+        "not positive definite; use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
+    )
 
 
-def has_collapsed(ascent: Ascent, first: Parameters) -> bool:
-    """Whether a covariance has hardly any extent left along some direction."""
-    return degenerate.has_collapsed(ascent.problem.moments, ascent.problem.ridge, ascent.point.params, first)
-
-
-def _why_not_definite(ascent: Ascent | None, error: NotPositiveDefiniteError) -> str:
-    """Say why there is no next step; without an ascent, why there is no first."""
-    n_iter = 0 if ascent is None else ascent.n_iter + 1
-    away: list[str] = []
-    if ascent is not None:
-        problem, point = ascent.problem, ascent.point
-        args = (problem.shares, point.params, point.statistics.set_counts)
-        found = degenerate.have_run_away(problem.moments, problem.ridge, *args)
-        away = [str(k + 1) for k in np.flatnonzero(found)]
-    if not away:
-        if isinstance(error, TooFewRowsError):
-            return f"at iteration {n_iter} {error}"
-        return f"covariance is not positive definite at iteration {n_iter} ({error}); raise reg_covar."
-    which = f"cluster {away[0]} has" if len(away) == 1 else f"clusters {', '.join(away)} have"
+def _diverged(clusters: list[str], n_iter: int) -> str:
+    which = f"cluster {clusters[0]} has" if len(clusters) == 1 else f"clusters {', '.join(clusters)} have"
     return (
         f"{which} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
         "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
         "such as 'EEE'."
     )
-
-
-def _better(best: Fit | None, fit: Fit) -> Fit:
-    """The sound one, else the likelier; of two at one maximum, whose clusters may be numbered otherwise, the first."""
-    if best is None:
-        return fit
-    if best.is_degenerate != fit.is_degenerate:
-        return fit if best.is_degenerate else best
-    rise = fit.log_likelihood - best.log_likelihood
-    return fit if rise > SAME * abs(best.log_likelihood) else best
-
-
-def _checkpoint(moments: Moments, shares: FloatArray, options: Options, engine: str) -> Checkpoint | None:
-    if options.checkpoint is None:
-        return None
-    priors = (options.certainty, *(() if options.prior is None else options.prior))
-    settings = (options.covariance, options.n_init, options.tol, options.reg_covar, options.accelerate, options.seed)
-    start = options.init if isinstance(options.init, Parameters) else (options.init,)
-    return Checkpoint(options.checkpoint, [*moments, shares, engine, *settings, *start, *priors])
-
-
-def _report(progress: Progress, prefix: str, ascent: Ascent) -> None:
-    mean = ascent.point.log_likelihood / ascent.problem.moments.weight
-    progress.update(ascent.n_iter, f"{prefix} mean log-likelihood {mean:.6f}".strip())

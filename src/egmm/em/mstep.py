@@ -1,220 +1,373 @@
-"""The M-step: parameters from statistics, whatever rows they came from."""
+r"""The M-step of every fit of a batch: parameters from statistics, whatever rows they came from.
+
+With one shared covariance the M-step is the paper's. With covariances of their own, clusters in meta-clusters have no
+closed form: there the moments that a meta-cluster adds are substituted. Cluster k's statistics plus, for each set j of
+several clusters that it is in,
+
+.. math:: \frac{n_j}{c_j} \big( w_{jk} E_k[z] - E_j[z] \big), \qquad w_{jk} = \operatorname{tr}(\Sigma_j P_k) / D,
+
+are those of a cluster on its own, E being moments that the parameters expect. For covariances the weight is
+:math:`w_{jk} (1 + |\mu_k - \nu_j|^2_{P_k})`: a precision also moves the means of the sets, by as much as they are away,
+and with less weight steps would overshoot. Then the model's own step follows
+(Celeux and Govaert 1995). Where the M-step's condition holds the correction vanishes; with singletons there is none.
+"""
+
+import warnings
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
+from sklearn.exceptions import ConvergenceWarning
 
-from egmm._checks import FloatArray
-from egmm.em.celeux_govaert import fit_covariances
-from egmm.em.covariance import SHARED
-from egmm.em.natural import Expected, overlap_matrix, raise_q, scatters_about, warn_no_mass
-from egmm.em.parameters import Parameters, TooFewRowsError, check_definite, is_single
-from egmm.em.prior import Prior, prior_terms, set_weights
-from egmm.em.statistics import Moments, Statistics
+from egmm._checks import BoolArray, FloatArray
+from egmm.em.celeux_govaert import MAX_INNER, fit_covariances
+from egmm.em.covariance import COMMON_UNITS
+from egmm.em.parameters import Evaluated, Parameters, is_single, safe_cholesky
+from egmm.em.prior import PriorTerms, set_weights
+from egmm.em.statistics import Statistics, products
 
 EMPTY = 1e-14
 """Share of all rows below which a cluster has none."""
 
 EPSILON = float(np.finfo(float).eps)
 ROUND_OFF = 64 * EPSILON
+"""Share of a variance, or of a cluster's weight, that is rounding."""
+
+FEW_INNER = 3
+"""Iterations inside an M-step of EM: the next one goes on where this one stopped."""
 
 
-def m_step(
-    statistics: Statistics,
-    moments: Moments,
-    shares: FloatArray,
-    params: Parameters,
-    covariance: str,
-    ridge: FloatArray,
-    prior: Prior | None = None,
-    certainty: float = 0.0,
-) -> Parameters:
-    """Parameters that raise the expected complete log-likelihood, plus the log priors if there are any.
+class Settings(NamedTuple):
+    """What differs between the fits of a batch."""
 
-    Its maximum for a shared covariance, and for singletons where the model has a closed form; otherwise a step from
-    `params`, which must belong to the model. `ridge` (D,) enters the scatter of every cluster as r_k diag(ridge); for a
-    shared covariance that is exact EM for the log-likelihood minus N tr(P R) / 2.
-
-    Raises
-    ------
-    TooFewRowsError
-        Where a cluster has too few rows for its covariance; the message names it.
-    """
-    counts = statistics.set_counts
-    weights = set_weights(counts, shares, certainty)
-    if covariance in SHARED:
-        means, covariances = _shared(statistics, moments, shares, params, covariance, ridge, prior)
-        return Parameters(weights, means, covariances)
-    expected = expected_terms(statistics, shares, covariance, ridge, prior)
-    if is_single(shares).all():
-        means, covariances = _singletons(expected, params, covariance)
-    else:
-        means, covariances = raise_q(expected, params.means, params.covariances, covariance)
-    check_definite(covariances, np.diag(moments.scatter) / moments.weight, shares.T @ counts, covariance)
-    return Parameters(weights, means, covariances)
+    model: np.ndarray
+    """(B,) codes of the covariance models."""
+    ridge: FloatArray
+    """(B, D) variances added to every cluster's."""
+    prior: PriorTerms
+    weight: FloatArray
+    """(B,) of all rows."""
+    scatter: FloatArray
+    """(B, D, D) of all rows about the centre, or (B, D)."""
 
 
-def start_from_groups(
-    groups: Statistics,
-    moments: Moments,
-    n_sets: int,
-    covariance: str,
-    ridge: FloatArray,
-    prior: Prior | None = None,
-    means: FloatArray | None = None,
-) -> Parameters:
-    """Label start: the model's own M-step on hard groups, every focal set with weight 1 / M.
+class Layout(NamedTuple):
+    """What all fits of a batch have in common."""
 
-    Parameters
-    ----------
-    groups : Statistics
-        Per group its count, sum and second moments about the centre: `set_counts` is (C,), and `cluster_scatters` is
-        there for the shared models too, (C, D) for diagonal and (C, D, D) for full ones.
-    moments : Moments
-        Of all rows.
-    n_sets : int
-        :math:`M`, the number of focal sets to start.
-    covariance : str
-        One of the 14 codes.
-    ridge : ndarray of shape (D,)
-        Added to every group's variances.
-    prior : Prior, optional
-        As in `m_step`.
-    means : ndarray of shape (C, D), optional
-        Means that stay, relative to the centre; the covariances are then about them.
+    shares: FloatArray
+    """(M, C) W."""
+    kind: str
+    """Of the monomials: "linear" where the covariance is shared."""
+    diagonal: bool
+    """Whether covariances are variances alone."""
+    scale: FloatArray
+    """(D,) of the units, which models that need common units undo."""
+    certainty: float
 
-    Returns
-    -------
-    params : Parameters
+    @property
+    def is_shared(self) -> bool:
+        """Whether clusters share one covariance."""
+        return self.kind == "linear"
 
-    Examples
-    --------
-    >>> groups = Statistics(np.array([2.0, 2.0]), np.array([[-4.0], [4.0]]), np.array([[10.0], [8.5]]), 0.0)
-    >>> start_from_groups(groups, Moments(4.0, np.zeros(1), np.array([[18.5]])), 3, "VII", np.zeros(1)).covariances
-    array([[[1.  ]],
-           [[0.25]]])
-    """
-    expected = expected_terms(groups, np.eye(len(groups.set_counts)), covariance, ridge, prior)
-    new_means, covariances = _singletons(expected, None, covariance, means)
-    check_definite(covariances, np.diag(moments.scatter) / moments.weight, groups.set_counts, covariance)
-    return Parameters(np.full(n_sets, 1 / n_sets), new_means, covariances[0] if covariance in SHARED else covariances)
+    @property
+    def n_counts(self) -> int:
+        """Entries of a vector of statistics that are counts."""
+        return len(self.shares) + (0 if self.is_exact else 2 * self.shares.shape[1])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
+        return self.is_shared or bool(is_single(self.shares).all())
 
 
-# Own covariances ---------------------------------------------------------------------------------------------
+class ClusterMoments(NamedTuple):
+    """What an M-step reads: moments of clusters as if each were on its own."""
+
+    set_counts: FloatArray
+    """(B, M)."""
+    counts: FloatArray
+    """(B, C) rows that speak of each mean."""
+    scatter_counts: FloatArray
+    """(B, C) rows that speak of each covariance; other ones only where M-steps have no closed form."""
+    firsts: FloatArray
+    """(B, C, D)."""
+    seconds: FloatArray
+    """(B, C, P) products of features; with one shared covariance P is zero."""
+
+    def vector(self, layout: Layout) -> FloatArray:
+        """All of them as one vector per fit, but for counts that those of the sets tell."""
+        parts = [self.set_counts, self.firsts, self.seconds] if layout.is_exact else list(self)
+        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+    @classmethod
+    def of(cls, vector: FloatArray, layout: Layout, dim: int) -> "ClusterMoments":
+        """Read a vector."""
+        (n_focal, n_clusters), n_fits, at = layout.shares.shape, len(vector), layout.n_counts
+        set_counts = vector[:, :n_focal]
+        if layout.is_exact:
+            counts = scatter_counts = set_counts @ layout.shares
+        else:
+            counts, scatter_counts = np.split(vector[:, n_focal:at], 2, axis=1)
+        firsts = vector[:, at : at + n_clusters * dim].reshape(n_fits, n_clusters, dim)
+        seconds = vector[:, at + n_clusters * dim :].reshape(n_fits, n_clusters, -1)
+        return cls(set_counts, counts, scatter_counts, firsts, seconds)
 
 
-def expected_terms(
-    statistics: Statistics, shares: FloatArray, covariance: str, ridge: FloatArray, prior: Prior | None
-) -> Expected:
-    """Gather the terms of Q: statistics, with the ridge in the scatters and the prior as rows of its own."""
-    counts, scatters = statistics.set_counts, statistics.cluster_scatters
-    if scatters is None:
-        raise ValueError(f"covariance={covariance!r} needs second moments per cluster; the statistics have none.")
-    own_rows = (shares.T @ counts)[:, None] * ridge
-    expected = Expected(shares, counts, counts, statistics.cluster_sums, scatters + _like(scatters, own_rows))
-    if prior is not None:
-        expected = _with_prior(expected, prior, covariance)
-    rows = expected.shares.T @ expected.log_det_counts
-    if not rows.min() > EMPTY * rows.sum():
-        raise TooFewRowsError(
-            f"cluster {int(np.argmin(rows)) + 1} has no rows left for its {covariance} covariance; use fewer clusters, "
-            "another start or prior='default'."
-        )
-    return expected
-
-
-def _with_prior(expected: Expected, prior: Prior, covariance: str) -> Expected:
-    """Append the prior as one singleton per cluster: kappa rows at its mean, and its count and scatter."""
-    n_clusters = expected.shares.shape[1]
-    terms = prior_terms(prior, n_clusters, covariance)
-    scatter = terms.scatter + prior.kappa * np.outer(prior.mean, prior.mean)
-    if expected.cluster_scatters.ndim == 2:
-        scatter = np.diag(scatter)
-    return Expected(
-        np.concatenate([expected.shares, np.eye(n_clusters)]),
-        np.concatenate([expected.set_counts, np.full(n_clusters, prior.kappa)]),
-        np.concatenate([expected.log_det_counts, np.full(n_clusters, terms.log_det_count)]),
-        expected.cluster_sums + prior.kappa * prior.mean,
-        expected.cluster_scatters + scatter,
+def cluster_moments(
+    statistics: Statistics, params: Parameters, evaluated: Evaluated, settings: Settings, layout: Layout
+) -> ClusterMoments:
+    """Moments of the clusters as if each were on its own, the ridge among them."""
+    shares, dim = layout.shares, params.means.shape[2]
+    set_counts, counts = statistics.set_counts, statistics.cluster_counts
+    firsts, seconds = statistics.sums[..., 1 : 1 + dim], statistics.sums[..., 1 + dim :]
+    first, second = products(dim, layout.kind)
+    ridge = counts[..., None] * settings.ridge[:, None, :]
+    seconds = seconds + np.where(first == second, ridge[..., first], 0.0)
+    if layout.is_exact:
+        return ClusterMoments(set_counts, counts, counts, firsts, seconds)
+    assert evaluated.focal is not None
+    meta = ~is_single(shares)
+    per_member = set_counts[:, meta, None] * shares[meta]  # (B, J, C) n_j / c_j
+    focal_means, focal_covariances = evaluated.focal.means[:, meta], evaluated.focal.covariances[:, meta]
+    factors = evaluated.components.factors
+    widths = per_member * _widths(focal_covariances, factors, layout.diagonal)
+    gained, spread = widths.sum(axis=1), (widths * (1 + _distances(params, focal_means, factors))).sum(axis=1)
+    alone = set_counts[:, ~meta] @ shares[~meta]
+    own = spread[..., None] * _covariance_entries(params.covariances, layout)
+    own = own + gained[..., None] * params.means[..., first] * params.means[..., second]
+    expected = second_moments(focal_means, focal_covariances, layout)
+    return ClusterMoments(
+        set_counts,
+        alone + gained,
+        alone + spread,
+        firsts + gained[..., None] * params.means - np.einsum("bjk,bjd->bkd", per_member, focal_means),
+        seconds + own - np.einsum("bjk,bjp->bkp", per_member, expected),
     )
 
 
-def _singletons(
-    expected: Expected, params: Parameters | None, covariance: str, means: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Means and covariances without meta-clusters, from `params` where there is no closed form."""
-    counts = expected.shares.T @ expected.set_counts
-    log_det_counts = expected.shares.T @ expected.log_det_counts
-    sums = expected.cluster_sums
+def _widths(covariances: FloatArray, factors: FloatArray, diagonal: bool) -> FloatArray:
+    """w_jk = tr(Sigma_j P_k) / D, (B, J, C)."""
+    dim = factors.shape[-1]
+    if diagonal:
+        return np.einsum("bjd,bkd->bjk", covariances, factors**2) / dim
+    precisions = factors @ np.swapaxes(factors, -1, -2)
+    n_fits = len(factors)
+    flat = precisions.reshape(n_fits, -1, dim * dim)
+    return np.asarray(covariances.reshape(n_fits, -1, dim * dim) @ np.swapaxes(flat, 1, 2) / dim)
+
+
+def _distances(params: Parameters, focal_means: FloatArray, factors: FloatArray) -> FloatArray:
+    """|mu_k - nu_j|^2 in the metric of P_k, (B, J, C)."""
+    offsets = focal_means[:, None] - params.means[:, :, None]
+    offsets = offsets * factors[:, :, None] if params.is_diagonal else offsets @ factors
+    return np.swapaxes((offsets**2).sum(axis=-1), 1, 2)
+
+
+def _covariance_entries(covariances: FloatArray, layout: Layout) -> FloatArray:
+    """Entries of covariances as statistics have the products of features, (B, ., P)."""
+    first, second = products(covariances.shape[-1], layout.kind)
+    return covariances if layout.diagonal else covariances[..., first, second]
+
+
+def second_moments(means: FloatArray, covariances: FloatArray, layout: Layout) -> FloatArray:
+    """Expected products of features, (B, ., P)."""
+    first, second = products(means.shape[-1], layout.kind)
+    return np.asarray(_covariance_entries(covariances, layout) + means[..., first] * means[..., second])
+
+
+def maximise(
+    moments: ClusterMoments, previous: Parameters, settings: Settings, layout: Layout
+) -> tuple[Parameters, BoolArray]:
+    """Parameters that raise the expected complete log-likelihood plus the log priors, and which fits have proper ones.
+
+    `previous` are the parameters before, where iterations inside the M-step begin.
+    """
+    weights = set_weights(moments.set_counts, layout.shares, layout.certainty)
+    with np.errstate(all="ignore"):
+        if layout.is_shared:
+            means, covariances = shared_covariances(moments, previous, settings, layout)
+            is_finite = np.isfinite(covariances).reshape(len(weights), -1).all(axis=1)
+            return Parameters(weights, means, covariances), np.asarray(is_finite)
+        means, covariances, is_proper = _own(moments, previous.covariances, settings, layout, FEW_INNER)
+    return Parameters(weights, means, covariances), is_proper
+
+
+# Covariances of their own ------------------------------------------------------------------------------------
+
+
+def start_covariances(
+    moments: ClusterMoments, means: FloatArray | None, settings: Settings, layout: Layout
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Means and covariances of hard groups, and which fits have proper ones; given means stay."""
+    with np.errstate(all="ignore"):
+        return _own(moments, None, settings, layout, MAX_INNER, means)
+
+
+def _own(
+    moments: ClusterMoments,
+    previous: FloatArray | None,
+    settings: Settings,
+    layout: Layout,
+    max_inner: int,
+    means: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    prior = settings.prior
+    counts = moments.counts + prior.kappa[:, None]
+    firsts = moments.firsts + (prior.kappa[:, None] * prior.mean)[:, None]
+    has_rows = moments.counts + prior.log_det_count[:, None] > EMPTY * settings.weight[:, None]
+    is_proper = np.asarray(has_rows.all(axis=1))
     if means is None:
-        means = sums / counts[:, None] if params is None else cluster_means(np.diag(counts), sums, params.means)
-    scatters = scatters_about(expected.cluster_scatters, sums, counts, means)
-    previous = None if params is None else _like(scatters, params.covariances)
-    fitted = fit_covariances(covariance, log_det_counts, scatters, previous)
-    return means, fitted if fitted.ndim == 3 else fitted[:, :, None] * np.eye(fitted.shape[1])
+        is_proper &= (counts > 0).all(axis=1)
+        means = firsts / np.where(counts > 0, counts, 1.0)[..., None]
+    scatters = _scatters(moments.seconds, means.shape[2], layout)
+    pulled = prior.kappa[:, None] * prior.mean
+    if layout.diagonal:
+        scatters = scatters + (prior.scatter + pulled * prior.mean)[:, None]
+        scatters = scatters + (counts[..., None] * means - 2 * firsts) * means
+    else:
+        scatters = scatters + (prior.scatter + pulled[:, :, None] * prior.mean[:, None, :])[:, None]
+        half = (0.5 * counts[..., None] * means - firsts)[..., None] * means[..., None, :]
+        scatters = scatters + half + np.swapaxes(half, -1, -2)
+    log_det_counts = moments.scatter_counts + prior.log_det_count[:, None]
+    covariances, is_proper = _fit_models(log_det_counts, scatters, previous, settings, layout, max_inner, is_proper)
+    return means, covariances, is_proper & are_definite(covariances, layout.diagonal)
 
 
-def _like(scatters: FloatArray, values: FloatArray) -> FloatArray:
-    """Diagonals (C, D) or matrices (C, D, D), in the shape of `scatters`."""
-    if scatters.ndim == values.ndim:
-        return values
-    if scatters.ndim == 2:
-        return np.asarray(np.einsum("kdd->kd", values))
-    return values[:, :, None] * np.eye(values.shape[1])
+def _scatters(seconds: FloatArray, dim: int, layout: Layout) -> FloatArray:
+    """Second moments as matrices (B, C, D, D), or diagonals (B, C, D)."""
+    if layout.diagonal:
+        return seconds
+    first, second = products(dim, layout.kind)
+    matrices = np.empty((*seconds.shape[:2], dim, dim))
+    matrices[..., first, second] = matrices[..., second, first] = seconds
+    return matrices
+
+
+def _fit_models(
+    counts: FloatArray,
+    scatters: FloatArray,
+    previous: FloatArray | None,
+    settings: Settings,
+    layout: Layout,
+    max_inner: int,
+    is_proper: BoolArray,
+) -> tuple[FloatArray, BoolArray]:
+    """The step of each fit's covariance model."""
+    variances = scatters if layout.diagonal else np.einsum("bkdd->bkd", scatters)
+    is_proper = is_proper & (variances > 0).all(axis=(1, 2)) & np.isfinite(variances).all(axis=(1, 2))
+    is_proper &= np.isfinite(scatters).reshape(len(scatters), -1).all(axis=1)
+    keep = is_proper.reshape(-1, *[1] * (scatters.ndim - 1))
+    identity = np.ones(scatters.shape[-1]) if layout.diagonal else np.eye(scatters.shape[-1])
+    scatters = np.where(keep, scatters, identity)
+    counts = np.where(is_proper[:, None], counts, 1.0)
+    covariances = np.empty_like(scatters)
+    for model in dict.fromkeys(settings.model.tolist()):
+        at = np.flatnonzero(settings.model == model)
+        before = None if previous is None else previous[at]
+        covariances[at] = _fit_model(model, counts[at], scatters[at], before, layout, max_inner)
+    return covariances, is_proper
+
+
+def _fit_model(
+    model: str,
+    counts: FloatArray,
+    scatters: FloatArray,
+    previous: FloatArray | None,
+    layout: Layout,
+    max_inner: int,
+) -> FloatArray:
+    if model not in COMMON_UNITS:
+        return fit_covariances(model, counts, scatters, previous, max_inner)
+    scale = layout.scale / layout.scale.max()
+    units = scale * scale if layout.diagonal else scale * scale[:, None]
+    before = None if previous is None else previous * units
+    return fit_covariances(model, counts, scatters * units, before, max_inner) / units
+
+
+def are_definite(covariances: FloatArray, diagonal: bool) -> BoolArray:
+    """Which fits have covariances (B, C, D, D), or variances (B, C, D), above what rounding leaves, (B,)."""
+    variances = covariances if diagonal else np.einsum("bkdd->bkd", covariances)
+    floors = ROUND_OFF * np.maximum(variances, 1.0)
+    is_usable = np.asarray(np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1))
+    is_usable &= (variances > floors).all(axis=(1, 2))
+    if diagonal:
+        return is_usable
+    return safe_cholesky(covariances - floors[..., None] * np.eye(covariances.shape[-1]), is_usable)[1]
 
 
 # One covariance for all clusters -----------------------------------------------------------------------------
 
 
-def _shared(
-    statistics: Statistics,
-    moments: Moments,
-    shares: FloatArray,
-    params: Parameters,
-    covariance: str,
-    ridge: FloatArray,
-    prior: Prior | None,
+def shared_covariances(
+    moments: ClusterMoments, previous: Parameters, settings: Settings, layout: Layout
 ) -> tuple[FloatArray, FloatArray]:
-    n_rows = moments.weight
-    if prior is not None:
-        scatters = np.repeat(moments.scatter[None] / len(params.means), len(params.means), axis=0)
-        counts = statistics.set_counts
-        rows = _with_prior(Expected(shares, counts, counts, statistics.cluster_sums, scatters), prior, covariance)
-        shares = rows.shares
-        statistics = Statistics(rows.set_counts, rows.cluster_sums, None, statistics.log_likelihood)
-        moments = Moments(float(rows.log_det_counts.sum()), moments.centre, rows.cluster_scatters.sum(axis=0))
-    overlap = overlap_matrix(statistics.set_counts, shares)
-    means = cluster_means(overlap, statistics.cluster_sums, params.means)
-    scatter = residual_scatter(overlap, statistics.cluster_sums, moments.scatter, means)
+    """Means and the covariance that all clusters share, sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' / N [eq_ECM]."""
+    prior, shares = settings.prior, layout.shares
+    n_clusters, dim = previous.means.shape[1:]
+    overlap = overlap_matrices(moments.set_counts, shares) + prior.kappa[:, None, None] * np.eye(n_clusters)
+    pulled = prior.kappa[:, None] * prior.mean
+    firsts = moments.firsts + pulled[:, None]
+    means = cluster_means(overlap, firsts, previous.means)
+    weight = settings.weight + n_clusters * prior.log_det_count
+    half = 0.5 * (overlap @ means) - firsts
     # The ridge comes with the rows; what a prior counts for has none.
-    return means, shared_covariance(scatter / moments.weight, covariance) + np.diag(n_rows / moments.weight * ridge)
+    ridge = (settings.weight / weight)[:, None] * settings.ridge
+    if layout.diagonal:
+        prior_scatter = prior.scatter + pulled * prior.mean
+        scatter = settings.scatter + n_clusters * prior_scatter + 2 * np.einsum("bkd,bkd->bd", means, half)
+        variances = scatter / weight[:, None]
+        return means, (_constrained(variances, settings.model, layout.scale) + ridge)[:, None]
+    prior_scatter = prior.scatter + pulled[:, :, None] * prior.mean[:, None, :]
+    cross = np.swapaxes(means, 1, 2) @ half
+    scatter = settings.scatter + n_clusters * prior_scatter + cross + np.swapaxes(cross, 1, 2)
+    covariances = 0.5 * (scatter + np.swapaxes(scatter, 1, 2)) / weight[:, None, None]
+    return means, (covariances + ridge[:, None] * np.eye(dim))[:, None]
 
 
-def cluster_means(overlap: FloatArray, cluster_sums: FloatArray, previous: FloatArray) -> FloatArray:
+def _constrained(variances: FloatArray, models: np.ndarray, scale: FloatArray) -> FloatArray:
+    """Variances (B, D) of diagonal models; those of EII are equal in common units."""
+    squares = (scale / scale.max()) ** 2
+    equal = (variances * squares).mean(axis=1, keepdims=True) / squares
+    return np.where((models == "EII")[:, None], equal, variances)
+
+
+def overlap_matrices(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
+    """H = W' diag(n) W, (B, C, C) [eq_H]."""
+    return (shares.T * set_counts[:, None, :]) @ shares
+
+
+def cluster_means(overlap: FloatArray, firsts: FloatArray, previous: FloatArray) -> FloatArray:
     """Solve H mu = B [eq_EMV]; clusters that no row speaks of stay where they were."""
-    diagonal = overlap.diagonal()
-    if diagonal.min() > EPSILON * diagonal.sum():
-        factor, means, failed = dposv(overlap, cluster_sums)
-        # Of a singular matrix round-off may leave a small positive pivot.
-        if not failed and (factor.diagonal() ** 2 > ROUND_OFF * diagonal).all():
-            return means
-    warn_no_mass(diagonal, overlap)
-    change = np.linalg.pinv(overlap, hermitian=True) @ (cluster_sums - overlap @ previous)
-    return np.asarray(previous + change)
+    diagonal = np.einsum("bkk->bk", overlap)
+    is_regular = diagonal.min(axis=1) > EPSILON * diagonal.sum(axis=1)
+    lower, is_regular = safe_cholesky(overlap[:, None], is_regular)
+    # Of a singular matrix round-off may leave a small positive pivot.
+    pivots = np.einsum("bkk->bk", lower[:, 0]) ** 2
+    is_regular &= (pivots > ROUND_OFF * diagonal).all(axis=1)
+    safe = np.where(is_regular[:, None, None], overlap, np.eye(overlap.shape[1]))
+    means = np.linalg.solve(safe, firsts)
+    for at in np.flatnonzero(~is_regular & np.isfinite(diagonal).all(axis=1)):
+        warn_no_mass(diagonal[at], overlap[at])
+        change = np.linalg.pinv(overlap[at], hermitian=True) @ (firsts[at] - overlap[at] @ previous[at])
+        means[at] = previous[at] + change
+    return np.asarray(means)
 
 
-def residual_scatter(
-    overlap: FloatArray, cluster_sums: FloatArray, scatter: FloatArray, means: FloatArray
-) -> FloatArray:
-    """sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' for given cluster means, (D, D) [eq_ECM]."""
-    cross = means.T @ (0.5 * (overlap @ means) - cluster_sums)
-    return np.asarray(scatter + cross + cross.T)
+def warn_no_mass(diagonal: FloatArray, overlap: FloatArray) -> None:
+    """Name the clusters whose mean nothing determines; `diagonal` (C,) is how much does, `overlap` (C, C) is H."""
+    empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
+    if len(empty) == 1:
+        found = f"cluster {empty[0]} has no mass of its own left and keeps its mean"
+    elif empty:
+        found = f"clusters {', '.join(empty)} have no mass of their own left and keep their means"
+    else:
+        together = [str(k + 1) for k in np.flatnonzero(_seen_together(overlap))]
+        which = f"clusters {', '.join(together)}" if together else "some clusters"
+        found = f"{which} have no mass of their own left and keep their differences"
+    warnings.warn(f"{found}; use fewer clusters or another start.", ConvergenceWarning, stacklevel=2)
 
 
-def shared_covariance(scatter: FloatArray, covariance: str) -> FloatArray:
-    """Constrain one covariance to its model: spherical (EII), diagonal (EEI) or free (EEE)."""
-    dim = len(scatter)
-    if covariance == "EII":
-        return np.diag(np.full(dim, np.trace(scatter) / dim))
-    if covariance == "EEI":
-        return np.diag(np.diag(scatter))
-    return 0.5 * (scatter + scatter.T)
+def _seen_together(overlap: FloatArray) -> BoolArray:
+    """Clusters whose means can move against each other while those of all focal sets stay: H's null space."""
+    deviations = np.sqrt(overlap.diagonal())
+    values, vectors = np.linalg.eigh(overlap / deviations / deviations[:, None])
+    return np.asarray((vectors[:, values < 1e-8] ** 2).sum(axis=1) > 1e-8)

@@ -1,67 +1,125 @@
-"""The evidential mixture: its parameters, and the form of them an E-step reads."""
+"""Mixtures of a batch: their parameters, and the form of them that a pass reads."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
 
-from egmm._checks import BoolArray, FloatArray
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em.statistics import Units, products
 
 LOG_2PI = float(np.log(2 * np.pi))
 
 LARGEST_INVERSE = 1e14
 """Of a feature's variance over what of it the other features leave unexplained: beyond, that is round-off."""
 
+FAR = 1e6
+"""Squared distance of a mean from the centre, in its cluster's deviations, above which a density is computed from
+factors: sums of monomials would lose more than its tenth digit."""
+
+Record = TypeVar("Record", bound=tuple[Any, ...])
+
+
+def take(record: Record, which: IntArray | BoolArray) -> Record:
+    """Entries of some fits, from a NamedTuple whose arrays have the fits on their first axis."""
+    parts = (take(part, which) if isinstance(part, tuple) else part[which] for part in record)
+    return type(record)(*parts)
+
+
+def put(record: Any, which: IntArray, values: Any) -> None:
+    """Replace the entries of some fits in the arrays of a NamedTuple."""
+    for part, value in zip(record, values, strict=True):
+        if isinstance(part, tuple):
+            put(part, which, value)
+        else:
+            part[which] = value
+
+
+def copied(record: Record) -> Record:
+    """The same in arrays of its own."""
+    return type(record)(*(copied(part) if isinstance(part, tuple) else part.copy() for part in record))
+
 
 class Parameters(NamedTuple):
-    """Mixing weights, cluster means and covariances; means are relative to the rows' centre."""
+    """Mixing weights, cluster means and covariances of B fits, in the units of `Units`.
+
+    Covariances have K = 1 entry per fit where clusters share one, else K = C; diagonal models keep variances.
+    """
 
     weights: FloatArray
-    """(M,) mixing probability of each focal set."""
+    """(B, M) mixing probability of each focal set."""
     means: FloatArray
-    """(C, D) cluster means minus the centre."""
+    """(B, C, D) cluster means."""
     covariances: FloatArray
-    """(D, D) shared by all clusters, or (C, D, D)."""
+    """(B, K, D, D), or (B, K, D) of diagonal models."""
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether covariances are variances alone."""
+        return self.covariances.ndim == 3
+
+    @property
+    def variances(self) -> FloatArray:
+        """(B, K, D)."""
+        return self.covariances if self.is_diagonal else np.einsum("bkdd->bkd", self.covariances)
+
+
+class Factors(NamedTuple):
+    """Precisions P = U U' of covariances, and which fits have proper ones."""
+
+    factors: FloatArray
+    """(B, K, D, D) upper triangular U, or (B, K, D) roots of precisions."""
+    log_roots: FloatArray
+    """(B, K) log det U."""
+    is_definite: BoolArray
+    """(B,); factors of other fits are those of identities."""
 
 
 class Focal(NamedTuple):
-    """Gaussians of the focal sets."""
+    """Gaussians of the focal sets where clusters have covariances of their own."""
 
     means: FloatArray
-    """(M, D)."""
+    """(B, M, D)."""
     covariances: FloatArray
-    """(M, D, D), or (M, D) of a diagonal model."""
+    """(B, M, D, D), or (B, M, D)."""
     log_roots: FloatArray
-    """(M,) half of the covariances' log-determinants."""
+    """(B, M) half of the covariances' log-determinants."""
 
 
 class Components(NamedTuple):
-    r"""What an E-step needs of `Parameters`, made once per pass.
+    r"""What a pass needs of `Parameters`, made once per pass.
 
     Cluster k has precision :math:`P_k = U_k U_k^\top`. The density of focal set j is the normalised geometric mean of
     its members', :math:`\log N_j(x) = \kappa_j + \sum_k W_{jk} \log N_k(x)`; with one shared covariance that is the
     paper's Gaussian at the average of the members' means [eq_ConsMean, eq_ConsCov].
     """
 
-    centre: FloatArray
-    """(D,) subtracted from every row."""
-    factors: FloatArray
-    """(D, D) shared, or (C, D, D): upper triangular U with P = U U'."""
-    whitened: FloatArray
-    """(C, D) mu_k' U_k."""
-    log_norms: FloatArray
-    """(C,) log-density of each cluster at its mean."""
+    theta: FloatArray
+    """(B, C, F) log-density of each cluster as coefficients of the monomials; with one shared covariance relative to
+    the reference N(x; centre, Sigma)."""
     log_weights: FloatArray
-    """(M,) log pi_j + kappa_j."""
-    shares: FloatArray
-    """(M, C) W."""
-    focal: "Focal | None"
-    """The focal sets' own Gaussians; None when the covariance is shared."""
+    """(B, M) log pi_j + kappa_j."""
+    factors: FloatArray
+    """(B, K, D, D) or (B, K, D): U."""
+    whitened: FloatArray
+    """(B, C, D) mu_k' U_k."""
+    log_norms: FloatArray
+    """(B, C) log-density of each cluster at its mean."""
+    is_far: BoolArray
+    """(B,) whether monomials would lose digits."""
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether all clusters have one covariance."""
-        return self.factors.ndim == 2
+
+class Evaluated(NamedTuple):
+    """Components of a batch with the focal sets' Gaussians."""
+
+    components: Components
+    focal: Focal | None
+    """None where the covariance is shared."""
+    is_definite: BoolArray
+    """(B,)."""
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A covariance estimate has no Cholesky factor."""
 
 
 def is_single(shares: FloatArray) -> BoolArray:
@@ -69,144 +127,136 @@ def is_single(shares: FloatArray) -> BoolArray:
     return np.asarray(shares.max(axis=1) == 1.0)
 
 
-class NotPositiveDefiniteError(ValueError):
-    """A covariance estimate has no Cholesky factor."""
+def is_identity(shares: FloatArray) -> bool:
+    """Whether the focal sets are the clusters, in their order."""
+    n_focal, n_clusters = shares.shape
+    return n_focal == n_clusters and bool((shares.diagonal() == 1).all())
 
 
-class TooFewRowsError(NotPositiveDefiniteError):
-    """Clusters that have too few rows for their covariance; says which, and the way out."""
-
-
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Share of a feature's whole variance, or of a cluster's largest, below which a variance is rounding."""
-
-
-def check_definite(covariances: FloatArray, whole: FloatArray, counts: FloatArray, covariance: str) -> None:
-    """Raise where a cluster has no covariance: (C, D, D) estimates, (D,) whole variances and (C,) rows."""
-    scales = np.sqrt(np.where(whole > 0, whole, 1.0))
-    scaled = covariances / (scales[:, None] * scales)
-    floors = ROUNDING * np.maximum(np.trace(scaled, axis1=1, axis2=2), 1.0)
-    if np.isfinite(scaled).all():
-        try:
-            np.linalg.cholesky(scaled - floors[:, None, None] * np.eye(len(scales)))
-        except np.linalg.LinAlgError:
-            pass
+def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
+    """Factor the covariances and fold the focal sets' constants into their weights."""
+    means = params.means
+    dim = means.shape[2]
+    factors, log_roots, is_definite = precision_factors(params.covariances, diagonal=params.is_diagonal)
+    with np.errstate(all="ignore"):
+        whitened = means * factors if params.is_diagonal else (means[..., None, :] @ factors)[..., 0, :]
+        focal = None
+        if kind == "linear":
+            kappa = 0.5 * _spread(whitened, shares)
         else:
-            return
-    smallest = [np.linalg.eigvalsh(one)[0] if np.isfinite(one).all() else 0.0 for one in scaled]
-    named = [f"{k + 1} ({counts[k]:.4g} rows)" for k in np.flatnonzero(~(smallest > floors))]
-    raise TooFewRowsError(
-        f"the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is not positive definite; "
-        "use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
-    )
+            focal, is_proper = focal_gaussians(params, factors, log_roots, shares)
+            is_definite = is_definite & is_proper
+            kappa = _kappa(params, factors, log_roots, focal, shares)
+        log_norms = np.broadcast_to(log_roots - 0.5 * dim * LOG_2PI, means.shape[:2]).copy()
+        squares = (whitened**2).sum(axis=-1)
+        constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
+        linear = whitened * factors if params.is_diagonal else (factors @ whitened[..., None])[..., 0]
+        theta = np.concatenate([constants[..., None], linear, *_quadratic(factors, dim, kind)], axis=-1)
+        log_weights = np.log(params.weights) + kappa
+    is_far = squares.max(axis=1) > FAR
+    return Evaluated(Components(theta, log_weights, factors, whitened, log_norms, is_far), focal, is_definite)
 
 
-def components(params: Parameters, centre: FloatArray, shares: FloatArray, *, diagonal: bool = False) -> Components:
-    """Factor the covariances and fold the focal sets' constants into their weights.
-
-    `diagonal` spares matrix algebra where the clusters' own covariances are known to be diagonal.
-    """
-    means, dim = params.means, params.means.shape[1]
-    focal = None
-    if params.covariances.ndim == 2:
-        factors, log_roots = precision_factors(params.covariances)
-        whitened = means @ factors
-        kappa = 0.5 * _spread(whitened, shares)
-    elif diagonal:
-        roots, log_roots = diagonal_factors(np.einsum("kdd->kd", params.covariances))
-        factors, whitened = roots[:, :, None] * np.eye(dim), roots * means
-        focal = _diagonal_focal(means, roots**2, shares)
-        offsets = (focal.means - means[:, None]) * roots[:, None]
-    else:
-        factors, log_roots = precision_factors(params.covariances)
-        whitened = (means[:, None] @ factors)[:, 0]
-        is_own = len(shares) == len(means) and (shares.diagonal() == 1).all()
-        focal = Focal(means, params.covariances, -log_roots) if is_own else _full_focal(means, factors, shares)
-        offsets = (focal.means - means[:, None]) @ factors
-    if focal is not None:
-        # (log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation
-        spread = (shares.T * (offsets**2).sum(axis=2)).sum(axis=0)
-        kappa = 0.5 * spread - focal.log_roots - shares @ log_roots
-    log_norms = np.full(len(means), log_roots - 0.5 * dim * LOG_2PI)
-    log_weights = np.log(params.weights, out=np.full(len(shares), -np.inf), where=params.weights > 0)
-    return Components(centre, factors, whitened, log_norms, log_weights + kappa, shares, focal)
+def _quadratic(factors: FloatArray, dim: int, kind: str) -> list[FloatArray]:
+    """Coefficients of the products x_d x_e in -x' P x / 2."""
+    if kind == "linear":
+        return []
+    if kind == "diagonal":
+        return [-0.5 * factors**2]
+    first, second = products(dim, kind)
+    precisions = factors @ np.swapaxes(factors, -1, -2)
+    return [precisions[..., first, second] * np.where(first == second, -0.5, -1.0)]
 
 
-def precision_factors(covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Upper triangular U with inverse covariance U U', and log det U, for one or many covariances."""
-    # Factor at unit diagonal: features may differ by many orders of magnitude.
-    variances = np.einsum("...dd->...d", covariances)
-    if not (np.isfinite(covariances).all() and variances.min() > 0):
-        raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
-    scales = np.sqrt(variances)
-    scaled = covariances / (scales[..., :, None] * scales[..., None, :])
+def precision_factors(covariances: FloatArray, *, diagonal: bool) -> Factors:
+    """Upper triangular U with inverse covariance U U', and log det U, of (B, K, D, D) or, diagonal, (B, K, D)."""
+    with np.errstate(all="ignore"):
+        variances = covariances if diagonal else np.einsum("bkdd->bkd", covariances)
+        is_finite = np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1)
+        is_definite = np.asarray(is_finite & (variances > 0).all(axis=(1, 2)))
+        roots = 1 / np.sqrt(np.where(is_definite[:, None, None], variances, 1.0))
+        if diagonal:
+            return Factors(roots, np.log(roots).sum(axis=-1), is_definite)
+        # Factor at unit diagonal: features may differ by many orders of magnitude.
+        scaled = covariances * (roots[..., :, None] * roots[..., None, :])
+        lower, is_definite = safe_cholesky(scaled, is_definite)
+        inverse = np.linalg.inv(lower)
+        # Round-off lets about every third singular matrix through the factorisation.
+        is_definite &= np.square(inverse).sum(axis=-2).max(axis=(1, 2)) <= LARGEST_INVERSE
+        factors = np.swapaxes(inverse, -1, -2) * roots[..., :, None]
+        return Factors(factors, np.log(np.einsum("bkdd->bkd", factors)).sum(axis=-1), is_definite)
+
+
+def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Lower factors of (B, K, D, D), and which fits have all of theirs; the others get identities."""
+    safe = np.where(is_usable[:, None, None, None], matrices, np.eye(matrices.shape[-1]))
     try:
-        inverse = (
-            triangular_inverse(_cholesky(scaled)) if scaled.ndim == 2 else np.linalg.inv(np.linalg.cholesky(scaled))
-        )
+        return np.linalg.cholesky(safe), is_usable.copy()
     except np.linalg.LinAlgError:
-        raise _not_positive_definite(covariances) from None
-    # Round-off lets about every third singular matrix through the factorisation.
-    if np.square(inverse).sum(axis=-2).max() > LARGEST_INVERSE:
-        raise _not_positive_definite(covariances)
-    factors = np.swapaxes(inverse, -1, -2) / scales[..., :, None]
-    return factors, np.log(np.einsum("...dd->...d", factors)).sum(axis=-1)
+        is_definite = is_usable.copy()
+        for at, one in enumerate(safe):
+            try:
+                safe[at] = np.linalg.cholesky(one)
+            except np.linalg.LinAlgError:
+                is_definite[at] = False
+                safe[at] = np.eye(matrices.shape[-1])
+        return safe, is_definite
 
 
-def _cholesky(matrix: FloatArray) -> FloatArray:
-    """Lower triangular factor of one matrix; LAPACK's own call, as below."""
-    lower, failed = dpotrf(matrix, lower=1)
-    if failed:
-        raise np.linalg.LinAlgError
-    return np.asarray(lower)
+def focal_gaussians(
+    params: Parameters, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
+) -> tuple[Focal, BoolArray]:
+    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them."""
+    n_fits, (n_clusters, dim) = len(params.means), params.means.shape[1:]
+    if is_identity(shares):
+        covariances = np.broadcast_to(params.covariances, (n_fits, n_clusters, *params.covariances.shape[2:]))
+        return Focal(params.means, covariances, -log_roots), np.ones(n_fits, dtype=bool)
+    if params.is_diagonal:
+        precisions = factors**2
+        mean_precisions = shares @ precisions
+        means = (shares @ (precisions * params.means)) / mean_precisions
+        focal = Focal(means, 1 / mean_precisions, -0.5 * np.log(mean_precisions).sum(axis=-1))
+        return focal, np.asarray(np.isfinite(means).all(axis=(1, 2)))
+    precisions = factors @ np.swapaxes(factors, -1, -2)
+    natural = (precisions @ params.means[..., None])[..., 0]
+    mean_precisions = (shares @ precisions.reshape(n_fits, n_clusters, -1)).reshape(n_fits, -1, dim, dim)
+    # A factor of the inverse of the mean precision is one of the focal covariance.
+    roots, focal_log_roots, is_definite = precision_factors(mean_precisions, diagonal=False)
+    covariances = roots @ np.swapaxes(roots, -1, -2)
+    means = (covariances @ (shares @ natural)[..., None])[..., 0]
+    return Focal(means, covariances, focal_log_roots), is_definite
 
 
-def _not_positive_definite(covariances: FloatArray) -> NotPositiveDefiniteError:
-    return NotPositiveDefiniteError(f"smallest eigenvalue {np.linalg.eigvalsh(covariances).min():.3g}")
+def focal_parameters(
+    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Means (M, D) and covariances of the focal sets' Gaussians of one fit, in the units of the data.
+
+    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else.
+    """
+    if is_shared:
+        means, covariances = shares @ params.means[0], params.covariances[0]
+    else:
+        factors, log_roots, _ = precision_factors(params.covariances, diagonal=params.is_diagonal)
+        focal, _ = focal_gaussians(params, factors, log_roots, shares)
+        means, covariances = focal.means[0], focal.covariances[0]
+    covariances = units.covariances_out(covariances, diagonal=params.is_diagonal)
+    return means * units.scale + units.centre, covariances[0] if is_shared else covariances
 
 
-def triangular_inverse(lower: FloatArray) -> FloatArray:
-    """Inverse of a lower triangular matrix; LAPACK's own call, because small fits make thousands of them."""
-    return dtrtri(lower, lower=1)[0]
-
-
-def diagonal_factors(variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Roots of the precisions, (m, D), and their logarithms' sums, for diagonal covariances."""
-    if not (variances.min() > 0 and variances.max() < np.inf):
-        raise NotPositiveDefiniteError(f"smallest variance {variances.min():.3g}")
-    roots = 1 / np.sqrt(variances)
-    return roots, np.log(roots).sum(axis=1)
-
-
-def focal_parameters(params: Parameters, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means (M, D) and covariances ((D, D) or (M, D, D)) of the focal sets' Gaussians."""
-    if params.covariances.ndim == 2:
-        return shares @ params.means, params.covariances
-    focal = _full_focal(params.means, precision_factors(params.covariances)[0], shares)
-    return focal.means, focal.covariances
-
-
-def _full_focal(means: FloatArray, factors: FloatArray, shares: FloatArray) -> Focal:
-    precisions = factors @ np.swapaxes(factors, 1, 2)
-    natural = (precisions @ means[:, :, None])[:, :, 0]
-    mean_precisions = (shares @ precisions.reshape(len(means), -1)).reshape(-1, *factors.shape[1:])
-    # `precision_factors` returns a factor of the inverse: here that is the focal covariance.
-    focal_factors, log_roots = precision_factors(mean_precisions)
-    covariances = focal_factors @ np.swapaxes(focal_factors, 1, 2)
-    return Focal((covariances @ (shares @ natural)[:, :, None])[:, :, 0], covariances, log_roots)
-
-
-def _diagonal_focal(means: FloatArray, precisions: FloatArray, shares: FloatArray) -> Focal:
-    mean_precisions = shares @ precisions
-    return Focal(
-        (shares @ (precisions * means)) / mean_precisions,
-        1 / mean_precisions,
-        -0.5 * np.log(mean_precisions).sum(axis=1),
-    )
+def _kappa(
+    params: Parameters, factors: FloatArray, log_roots: FloatArray, focal: Focal, shares: FloatArray
+) -> FloatArray:
+    """(log|Pbar_j| - mean log|P_k| + mean_{k in A_j} |mu_k - nu_j|^2_{P_k}) / 2, safe from cancellation, (B, M)."""
+    if is_identity(shares):
+        return np.zeros(params.weights.shape)
+    offsets = focal.means[:, None] - params.means[:, :, None]
+    offsets = offsets * factors[:, :, None] if params.is_diagonal else offsets @ factors
+    spread = np.einsum("jk,bkj->bj", shares, (offsets**2).sum(axis=-1))
+    return np.asarray(0.5 * spread - focal.log_roots - log_roots @ shares.T)
 
 
 def _spread(whitened: FloatArray, shares: FloatArray) -> FloatArray:
-    """V_j = mean_{k in A_j} |mu_k - nu_j|^2 in whitened coordinates, (M,)."""
-    centres = shares @ whitened
-    squares = ((whitened[None, :, :] - centres[:, None, :]) ** 2).sum(axis=2)
-    return np.asarray((shares * squares).sum(axis=1))
+    """V_j = mean_{k in A_j} |mu_k - nu_j|^2 in whitened coordinates, (B, M)."""
+    offsets = whitened[:, None] - (shares @ whitened)[:, :, None]
+    return np.einsum("jk,bjk->bj", shares, (offsets**2).sum(axis=-1))

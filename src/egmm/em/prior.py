@@ -24,8 +24,12 @@ import numpy as np
 
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
-from egmm.em.parameters import ROUNDING, Parameters, is_single, precision_factors
-from egmm.em.statistics import TINY, Moments
+from egmm.em.estep import traces
+from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single
+from egmm.em.statistics import Moments, Units
+
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Smallest eigenvalue of a correlation matrix that is not rounding."""
 
 
 class Prior(NamedTuple):
@@ -42,12 +46,16 @@ class Prior(NamedTuple):
 
 
 class PriorTerms(NamedTuple):
-    """A prior in the M-step's terms, the same for every cluster."""
+    """A prior in the M-step's terms, the same for every cluster of a fit; zeros where there is none."""
 
-    log_det_count: float
-    """c: what each cluster's count gains as a factor of log|P|."""
+    kappa: FloatArray
+    """(B,) how many rows the prior mean is worth."""
+    mean: FloatArray
+    """(B, D) in the units of `Units`."""
+    log_det_count: FloatArray
+    """(B,) c: what each cluster's count gains as a factor of log|P|."""
     scatter: FloatArray
-    """(D, D) L."""
+    """(B, D, D) L, or (B, D) its diagonal for diagonal models."""
 
 
 def make_prior(
@@ -131,67 +139,66 @@ def is_covariance(matrix: FloatArray) -> bool:
 
 
 def _default_scale(moments: Moments, n_clusters: int, covariance: str) -> FloatArray:
-    dim = len(moments.centre)
-    variance = moments.scatter / (max(moments.weight - 1, 1.0) * n_clusters ** (2 / dim))
+    divisor = max(moments.weight - 1, 1.0) * n_clusters ** (2 / len(moments.centre))
     if not is_diagonal(covariance):
-        return np.asarray(variance)
-    diagonal = np.diag(variance)
+        return np.asarray(moments.scatter / divisor)
+    diagonal = moments.variances * moments.weight / divisor
     return np.asarray(diagonal.mean()) if covariance.endswith("II") else diagonal
 
 
-def prior_terms(prior: Prior, n_clusters: int, covariance: str) -> PriorTerms:
-    """Fold degrees of freedom and scale into a count and a scatter per cluster."""
-    dim = len(prior.mean)
-    identity = np.eye(dim)
+def prior_terms(prior: Prior | None, n_clusters: int, covariance: str, units: Units) -> PriorTerms:
+    """Fold degrees of freedom and scale into a count and a scatter per cluster, of a batch of one."""
+    dim = len(units.centre)
+    if prior is None:
+        shape = (1, dim) if is_diagonal(covariance) else (1, dim, dim)
+        return PriorTerms(np.zeros(1), np.zeros((1, dim)), np.zeros(1), np.zeros(shape))
     if covariance.endswith("II"):
-        count, scatter = (prior.degrees + 2) / dim, prior.scale * identity / dim
+        count, scatter = (prior.degrees + 2) / dim, np.full(dim, prior.scale / dim)
     elif is_diagonal(covariance):
-        count, scatter = prior.degrees + 2, prior.scale * identity
+        count, scatter = prior.degrees + 2, prior.scale
     else:
         count, scatter = prior.degrees + dim + 1, prior.scale
     copies = n_clusters if covariance in SHARED else 1
+    scatter = units.covariances_in(scatter / copies, diagonal=is_diagonal(covariance))
     # The normal prior of the mean has its own log|P|; without shrinkage it is flat and has none.
-    return PriorTerms(count / copies + (prior.kappa > 0), scatter / copies)
+    log_det_count = count / copies + (prior.kappa > 0)
+    return PriorTerms(np.array([prior.kappa]), prior.mean[None] / units.scale, np.array([log_det_count]), scatter[None])
 
 
-def log_prior(params: Parameters, prior: Prior | None, covariance: str) -> float:
-    """Logarithm of the prior density up to a constant: EM with it never lowers log-likelihood plus this.
-
-    Examples
-    --------
-    >>> prior = Prior(0.0, np.zeros(1), 1.0, np.array(3.0))
-    >>> log_prior(Parameters(np.ones(1), np.zeros((1, 1)), np.full((1, 1, 1), 1.0)), prior, "VII")
-    -1.5
-    """
-    if prior is None:
-        return 0.0
-    n_clusters, dim = params.means.shape
-    terms = prior_terms(prior, n_clusters, covariance)
-    factors, log_roots = precision_factors(np.broadcast_to(params.covariances, (n_clusters, dim, dim)))
-    offsets = np.einsum("kd,kde->ke", params.means - prior.mean, factors)
-    traces = np.einsum("kde,df,kfe->k", factors, terms.scatter, factors)
-    return float((terms.log_det_count * log_roots - 0.5 * traces).sum() - 0.5 * prior.kappa * (offsets**2).sum())
+def log_prior(params: Parameters, model: Components, terms: PriorTerms) -> FloatArray:
+    """Logarithms of the prior densities (B,) up to a constant: EM with it never lowers log-likelihood plus this."""
+    dim = params.means.shape[2]
+    log_roots = model.log_norms + 0.5 * dim * LOG_2PI
+    offsets = params.means - terms.mean[:, None]
+    factors = model.factors
+    offsets = offsets * factors if params.is_diagonal else (offsets[..., None, :] @ factors)[..., 0, :]
+    scatter = np.broadcast_to(terms.scatter[:, None], (*factors.shape[:2], *terms.scatter.shape[1:]))
+    flat = (-1, *factors.shape[2:])
+    pulls = traces(scatter.reshape(flat), factors.reshape(flat)).reshape(factors.shape[:2])
+    pulls = np.broadcast_to(pulls, params.means.shape[:2])
+    spread = 0.5 * terms.kappa * (offsets**2).sum(axis=(1, 2))
+    return np.asarray((terms.log_det_count[:, None] * log_roots - 0.5 * pulls).sum(axis=1) - spread)
 
 
 # Weights -----------------------------------------------------------------------------------------------------
 
 
 def set_weights(counts: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:
-    r"""Weights that maximise :math:`\sum_j n_j \log \pi_j` plus their log prior.
+    r"""Weights (..., M) that maximise :math:`\sum_j n_j \log \pi_j` plus their log prior.
 
     Examples
     --------
     >>> set_weights(np.array([6.0, 2.0, 2.0]), np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 1.0)
     array([0.675, 0.225, 0.1  ])
     """
-    weights = np.asarray(counts / counts.sum())
-    if certainty == 0:
-        return weights
-    single = is_single(shares)
-    on_single = weights[single].sum()
-    if on_single == 0:
-        return weights
-    return np.asarray(weights * np.where(single, 1 + certainty / on_single, 1.0) / (1 + certainty))
+    with np.errstate(all="ignore"):
+        weights = counts / counts.sum(axis=-1, keepdims=True)
+        if certainty == 0:
+            return np.asarray(weights)
+        single = is_single(shares)
+        on_single = weights[..., single].sum(axis=-1, keepdims=True)
+        known = weights * np.where(single, 1 + certainty / on_single, 1.0) / (1 + certainty)
+        return np.where(on_single > 0, known, weights)
 
 
 def n_weighted(weights: FloatArray, shares: FloatArray, certainty: float, n_rows: float) -> int:
@@ -205,13 +212,8 @@ def n_weighted(weights: FloatArray, shares: FloatArray, certainty: float, n_rows
     return len(weights) if certainty == 0 else int((is_single(shares) | (weights * n_rows >= 1)).sum())
 
 
-def log_certainty(weights: FloatArray, shares: FloatArray) -> float:
-    """Logarithm of the weight on single clusters; zero where no focal set is one."""
+def log_certainty(weights: FloatArray, shares: FloatArray) -> FloatArray:
+    """Logarithm of the weight on single clusters, (...); zero where no focal set is one."""
     single = is_single(shares)
-    return float(np.log(weights[single].sum())) if single.any() else 0.0
-
-
-def certainty_counts(weights: FloatArray, shares: FloatArray, n_rows: float) -> FloatArray:
-    """Rows known to be in a single cluster, shared out by the weights: the gradient's part of the weights' prior."""
-    single = np.where(is_single(shares), weights, 0.0)
-    return np.asarray(n_rows * single / max(single.sum(), TINY))
+    with np.errstate(divide="ignore"):
+        return np.log(weights[..., single].sum(axis=-1)) if single.any() else np.zeros(weights.shape[:-1])

@@ -15,8 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.em.parameters import Parameters
-from egmm.em.problem import Point, Problem
+from egmm.em.estep import entropy
+from egmm.em.fit import FitResult
+from egmm.em.mstep import cluster_moments, second_moments
+from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
+from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, Statistics
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
@@ -29,49 +32,107 @@ class Stream:
     """Running statistics of the rows seen so far."""
 
     problem: Problem
-    """Focal sets, covariance model, ridge, engine and centre, as the first batch's fit left them; no rows."""
+    """Focal sets, covariance model, ridge, engine and units, as the first batch's fit left them; no rows."""
     params: Parameters
     statistics: Statistics
     """Scaled to the weight seen."""
-    scatter: FloatArray
-    """About the centre, scaled likewise."""
     weight: float
     mean_log_likelihood: float
     """Running mean over rows, each batch at the parameters it found."""
     mean_entropy: float
     """Of the masses, likewise."""
+    is_proper: bool = True
+    """Whether there was an M-step after the last batch."""
 
     @classmethod
-    def from_point(cls, problem: Problem, point: Point) -> "Stream":
+    def from_fit(cls, fit: FitResult) -> "Stream":
         """Start from a fit of the first batch."""
-        total = problem.moments
-        empty = replace(problem, rows=ArrayRows(np.empty((0, len(total.centre)))))
-        means = (point.log_likelihood / total.weight, point.entropy / total.weight)
-        return cls(empty, point.params, point.statistics, total.scatter, total.weight, *means)
+        problem, evaluation = fit.problem, fit.evaluation
+        empty = replace(problem, rows=ArrayRows(np.empty((0, len(problem.units.centre)))), kept=None, row_weights=None)
+        weight = float(problem.settings.weight[0])
+        means = (fit.log_likelihood / weight, fit.entropy / weight)
+        return cls(empty, evaluation.params, evaluation.statistics, weight, *means)
+
+    @classmethod
+    def from_model(cls, problem: Problem, params: Parameters, log_likelihood: float, entropy: float) -> "Stream":
+        """Start from a fitted model alone, with the statistics that it expects of as many rows."""
+        weight = float(problem.settings.weight[0])
+        statistics, scatter = expected_statistics(problem, params)
+        problem = replace(problem, settings=problem.settings._replace(scatter=scatter))
+        return cls(problem, params, statistics, weight, log_likelihood / weight, entropy / weight)
 
     def after(self, rows: RowSource, batch: Moments) -> "Stream":
         """Return what is known after a batch with these moments."""
-        problem, centre = self.problem, self.problem.moments.centre
-        batch = batch.about(centre)
-        point = replace(problem, rows=rows, moments=batch).evaluate(self.params)
+        problem, units = self.problem, self.problem.units
+        batch = batch.about(units.centre)
+        scatter = units.covariances_in(batch.scatter, diagonal=batch.scatter.ndim == 1)
+        if problem.settings.scatter.ndim == 2 and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        settings = problem.settings._replace(weight=np.array([batch.weight]), scatter=scatter[None])
+        found = replace(problem, rows=rows, settings=settings).evaluate(self.params)
         seen = self.weight + batch.weight
         step = (batch.weight / seen) ** EXPONENT
         keep, take = (1 - step) * seen / self.weight, step * seen / batch.weight
-        statistics = scaled(self.statistics, keep).plus(scaled(point.statistics, take))
-        scatter = keep * self.scatter + take * batch.scatter
-        total = Moments(seen, centre, scatter)
-        params = replace(problem, moments=total).m_step(point._replace(statistics=statistics))
-        log_likelihood = (1 - step) * self.mean_log_likelihood + step * point.log_likelihood / batch.weight
-        entropy = (1 - step) * self.mean_entropy + step * point.entropy / batch.weight
-        return Stream(problem, params, statistics, scatter, seen, log_likelihood, entropy)
+        statistics = self.statistics.times(keep).plus(found.statistics.times(take))
+        settings = problem.settings._replace(
+            weight=np.array([seen]), scatter=keep * problem.settings.scatter + take * scatter
+        )
+        problem = replace(problem, settings=settings)
+        params, is_proper = _maximised(problem, self.params, statistics)
+        log_likelihood = (1 - step) * self.mean_log_likelihood + step * float(found.log_likelihood[0]) / batch.weight
+        open_part = float(entropy(found.statistics, found.model)[0]) / batch.weight
+        mean_entropy = (1 - step) * self.mean_entropy + step * open_part
+        return Stream(problem, params, statistics, seen, log_likelihood, mean_entropy, is_proper)
 
 
-def scaled(statistics: Statistics, factor: float) -> Statistics:
-    """Statistics of the same rows with weights times `factor`."""
-    scatters = statistics.cluster_scatters
-    return Statistics(
-        factor * statistics.set_counts,
-        factor * statistics.cluster_sums,
-        None if scatters is None else factor * scatters,
-        factor * statistics.log_likelihood,
-    )
+def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> tuple[Parameters, bool]:
+    """Parameters after an M-step, and whether they are proper."""
+    layout = problem.layout
+    evaluated = components(params, layout.shares, layout.kind)
+    moments = cluster_moments(statistics, params, evaluated, problem.settings, layout)
+    found, is_proper = problem.maximise(moments.vector(layout), params)
+    is_proper &= components(found, layout.shares, layout.kind).is_definite
+    return found, bool(is_proper[0])
+
+
+def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistics, FloatArray]:
+    r"""Statistics and total scatter that a mixture, a batch of one, expects of the problem's weight of rows.
+
+    With :math:`n_j` rows of set j, of mean :math:`\nu_j` and covariance :math:`\Sigma_j`, a cluster expects
+
+    .. math:: \sum_{j \ni k} \frac{n_j}{|A_j|} \nu_j, \qquad
+              \sum_{j \ni k} \frac{n_j}{|A_j|} (\Sigma_j + \nu_j \nu_j^\top - R)
+
+    of sums and scatters, where R is the ridge, which the M-step adds. It gives the parameters back, but for a prior.
+    """
+    layout, settings = problem.layout, problem.settings
+    counts = settings.weight[0] * unweighted(params.weights[0], layout.shares, layout.certainty)
+    ridge = settings.ridge[0] if layout.diagonal else np.diag(settings.ridge[0])
+    if layout.is_shared:
+        means, within = layout.shares @ params.means[0], params.covariances[0] - ridge
+    else:
+        factors, log_roots, _ = precision_factors(params.covariances, diagonal=layout.diagonal)
+        focal, _ = focal_gaussians(params, factors, log_roots, layout.shares)
+        means, within = focal.means[0], focal.covariances[0] - ridge
+    squares = means**2 if layout.diagonal else means[:, :, None] * means[:, None, :]
+    scatter = np.einsum("j,j...->...", counts, within + squares)[None]
+    per_member = counts[:, None] * layout.shares
+    parts = [per_member.sum(axis=0)[:, None], per_member.T @ means]
+    if not layout.is_shared:
+        parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
+    return Statistics(counts[None], np.concatenate(parts, axis=1)[None], np.zeros(1)), scatter
+
+
+def unweighted(weights: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:
+    """Shares of rows that give these weights under the prior of `set_weights`, where there are such.
+
+    >>> unweighted(np.array([0.675, 0.225, 0.1]), np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), 1.0)
+    array([0.6, 0.2, 0.2])
+    """
+    single = is_single(shares)
+    on_single = weights[single].sum()
+    if certainty == 0 or on_single == 0:
+        return weights
+    rest = max(1 - (1 + certainty) * weights[~single].sum(), 0.0)
+    counts = np.where(single, weights * rest / on_single, (1 + certainty) * weights)
+    return np.asarray(counts / counts.sum())

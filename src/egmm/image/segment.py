@@ -13,6 +13,7 @@ from egmm._checks import FloatArray, check_integer, check_random
 from egmm._progress import Progress
 from egmm.belief import CredalPartition, FocalSets
 from egmm.candidate import Candidate
+from egmm.image.colour import split_colours
 from egmm.image.features import Distinct, columns_of, distinct_rows, noise_level
 from egmm.image.io import Image, read_images, read_mask
 from egmm.image.segmented import SegmentedImage, cluster_names
@@ -40,6 +41,7 @@ def segment(
     focal_sets: Any = "auto",
     covariance: str = "EEE",
     spatial: Any = None,
+    colour: str = "lab",
     estimator: Any = None,
     names: Sequence[str] | None = None,
     random_state: int | np.random.RandomState | None = 0,
@@ -56,6 +58,7 @@ def segment(
     ----------
     images : image, list of images, or mapping of names to images
         Each an array of 2 or 3 dimensions, a path (PNG, TIFF, NIfTI, MINC, ...), or an image of nibabel or Pillow.
+        Colour pictures are taken apart, see `colour`.
         Several are modalities on one grid, whose grey levels are joint features.
     mask : image, default=None
         Voxels to segment: those that are not zero. None takes all.
@@ -70,6 +73,9 @@ def segment(
     spatial : bool, Neighbourhood or None, default=None
         Whether neighbours give evidence: True pools with the default `Neighbourhood` before the fit; see
         :func:`egmm.image.pool_images`.
+    colour : {'lab', 'rgb', 'grey'}, default='lab'
+        Features of a colour picture: lightness and two axes of colour (CIE L*a*b*, where distances are about what
+        people see), red, green and blue, or lightness alone. Colour arrays are of 8 bits, with 3 or 4 channels last.
     estimator : estimator, default=None
         A clusterer with `fit` and `partition`, such as ``ECM(3)``, in place of `EGMM`. Not with `n_clusters` and other
         parameters of `EGMM`.
@@ -101,7 +107,7 @@ def segment(
             "covariance": covariance != "EEE",
         }
         _check_estimator(estimator, [*(name for name in is_given if is_given[name]), *sorted(parameters)])
-    read = tuple(read_images(images))
+    read = tuple(read_images(split_colours(images, colour)))
     inside = read_mask(mask, read[0])
     columns = columns_of(read, inside)
     seen: Sequence[Image] = read
@@ -159,13 +165,14 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
             began = time.perf_counter()
             try:
                 model = _fit_from_starts(data, clone(base).set_params(n_clusters=count), focal_sets)
-                found: dict[str, Any] = {"made": model, "criteria": model.criteria(data.rows, data.counts)}
             except ValueError as error:
                 if len(counts) == 1:
                     raise
-                found = {"failure": str(error)}
-            candidates.append(Candidate(count, base.covariance, seconds=time.perf_counter() - began, **found))
-            progress.update(len(candidates), f"{count} clusters")
+                candidates.append(Candidate(count, base.covariance, failure=str(error)))
+                continue
+            criteria, seconds = model.criteria(data.rows, data.counts), time.perf_counter() - began
+            candidates.append(Candidate.of_model(count, base.covariance, model, criteria, seconds))
+            progress.update(len(candidates), f"{count} cluster{'' if count == 1 else 's'}")
     return Selection(candidates, "ebic", higher_is_better=True)
 
 

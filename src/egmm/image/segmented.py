@@ -243,7 +243,7 @@ class SegmentedImage:
         share = 100 * self.n_ambiguous / self.n_voxels
         return (
             f"SegmentedImage({grid}, {self.n_voxels} voxels in the mask, {self.n_clusters} clusters: "
-            f"{', '.join(self.names)}; {share:.1f} % ambiguous)"
+            f"{', '.join(self.names)}; {share:.1f} % open)"
         )
 
     def _spread(self, values: NDArray[Any]) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, ndtri
 from scipy.stats import rankdata
 
-from egmm._checks import FloatArray, check_integer, check_real
+from egmm._checks import FloatArray, check_integer, check_real, check_unmasked
 
 
 class FriedmanResult(NamedTuple):
@@ -211,6 +211,7 @@ def bonferroni_dunn_difference(n_algorithms: int, n_datasets: int, alpha: float 
 
 
 def _check_scores(scores: Any) -> FloatArray:
+    check_unmasked("scores", scores, "write NaN where a score is missing")
     table = np.asarray(scores)
     if table.dtype.kind not in "fiub":
         raise TypeError(f"scores must be numeric (NaN where missing), got an array of dtype {table.dtype}.")

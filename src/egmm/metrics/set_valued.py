@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import BoolArray, FloatArray, IntArray, check_labels, check_real, check_same_length
+from egmm._checks import BoolArray, FloatArray, IntArray, check_labels, check_real, check_same_length, check_unmasked
 from egmm.belief.alignment import match_clusters
 from egmm.belief.decisions import set_utility
 from egmm.belief.partition import CredalPartition
@@ -199,6 +199,7 @@ def _check(y_true: Any, sets: Any) -> tuple[IntArray, BoolArray]:
     if isinstance(sets, CredalPartition):
         chosen = sets.upper()
     else:
+        check_unmasked("sets", sets)
         chosen = np.asarray(sets)
         if chosen.dtype != np.bool_ or chosen.ndim != 2 or chosen.shape[1] == 0:
             raise ValueError(

@@ -7,7 +7,7 @@ import numpy as np
 
 from egmm._checks import IntArray
 from egmm.belief.partition import CredalPartition, check_partition
-from egmm.plotting.style import axes_or_new, legend_rows, plain, set_colours
+from egmm.plotting.style import MOST_MIXED, axes_or_new, bar_colours, legend_rows, plain, short_label
 
 MOST_BARS = 60
 """Objects drawn unless rows are asked for: more would be slivers, too narrow for hatching."""
@@ -40,10 +40,11 @@ def plot_masses(
     partition : CredalPartition
         Masses.
     rows : array-like of int, default=None
-        Which objects, counted from zero, in the order drawn. None means all, or the 60 most ambiguous ones if there
-        are more.
+        Which objects, counted from zero, in the order drawn. None means all, or the 60 least sure ones if there are
+        more.
     names : sequence of str, default=None
-        Names of the objects drawn; None means their numbers, counted from one as in the paper.
+        Names of the objects drawn; None means the partition's `index`, or their numbers, counted from one as in the
+        paper.
     legend : bool, default=True
         Whether to list the sets, the 28 heaviest if there are more; fewer in a small figure.
     ax : matplotlib Axes, default=None
@@ -71,7 +72,8 @@ def plot_masses(
     positions, base = np.arange(len(chosen)), np.zeros(len(chosen))
     is_crowded, are_slivers = len(chosen) > MOST_NAMED, len(chosen) > MOST_BARS
     visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
-    lines, colours = legend_rows(ax, LEGEND_ROWS), set_colours(focal, ax)
+    lines = legend_rows(ax, LEGEND_ROWS)
+    colours, hatches = bar_colours(focal, len(visible) <= MOST_MIXED, ax)
     named = visible[np.argsort(-mass[:, visible].sum(axis=0), kind="stable")[: LEGEND_COLUMNS * lines]]
     for j in np.lexsort((focal.masks, focal.cardinalities)):
         ax.bar(
@@ -80,17 +82,19 @@ def plot_masses(
             bottom=base,
             width=1.0 if are_slivers else 0.85,
             color=colours[j],
-            edgecolor="white",
+            edgecolor=hatches[j],
             linewidth=0.0 if is_crowded else 0.5,
             hatch=HATCHES.get(int(focal.cardinalities[j]), "xx") if not are_slivers else None,
-            label=focal.labels[j] if j in named else "_",
+            label=short_label(focal.labels[j]) if j in named else "_",
         )
         base += mass[:, j]
+    if names is None and partition.index is not None:
+        names = [str(name) for name in np.asarray(partition.index)[chosen]]
     labels = [str(row + 1) for row in chosen] if names is None else [plain(str(name), 16) for name in names]
     ax.set_xticks(
         [] if is_crowded else positions, [] if is_crowded else labels, rotation=90 if max(map(len, labels)) > 4 else 0
     )
-    of = "" if rows is not None or len(chosen) == len(partition) else f" of {len(partition)}, most ambiguous first"
+    of = "" if rows is not None or len(chosen) == len(partition) else f" of {len(partition)}, least sure first"
     ax.set(
         xlabel=f"{len(chosen)} objects{of}" if is_crowded else "object",
         ylabel="mass",

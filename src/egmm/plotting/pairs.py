@@ -7,8 +7,9 @@ import numpy as np
 
 from egmm._checks import check_finite_matrix, check_integer, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
+from egmm.plotting.limits import CAPTION, outside_note, robust_range
 from egmm.plotting.partition import plot_partition
-from egmm.plotting.style import cluster_colours, feature_labels, pyplot
+from egmm.plotting.style import cluster_colours, dressed, feature_labels, pyplot
 
 MOST_FEATURES = 6
 """Features drawn unless others are asked for: 36 panels fill a page."""
@@ -69,13 +70,18 @@ def plot_pairs(
     figure = pyplot().figure(figsize=(side + 1.0, side), layout="constrained") if figure is None else figure
     panel = (min(figure.bbox.width / figure.dpi - 1.0, figure.bbox.height / figure.dpi) - 0.8) / len(shown)
     names = feature_labels(n_features, feature_names, max(4, int(LETTERS_PER_INCH * panel)))
-    axes = figure.subplots(len(shown), len(shown), squeeze=False, sharex="col")
+    axes = dressed(figure.subplots(len(shown), len(shown), squeeze=False, sharex="col"))
+    centres = rows[:0] if means is None else check_finite_matrix("means", means, (None, n_features))
+    limits = {d: robust_range(rows[:, d], centres[:, d]) for d in shown} if len(rows) else {}
+    is_outside = np.zeros(len(rows), dtype=bool)
+    for d, (low, high) in limits.items():
+        is_outside |= (rows[:, d] < low) | (rows[:, d] > high)
     style = {"means": means, "covariances": covariances, "feature_names": feature_names}
     last = len(shown) - 1
     for i, down in enumerate(shown):
         for j, across in enumerate(shown):
             if i == j:
-                _draw_histograms(axes[i, j], rows[:, down], partition)
+                _draw_histograms(axes[i, j], rows[:, down], partition, limits.get(down))
             else:
                 legend = i == 0 and j == last
                 plot_partition(rows, partition, view=(across, down), legend=legend, ax=axes[i, j], **style)
@@ -84,23 +90,27 @@ def plot_pairs(
             is_scaled = j == (1 if i == 0 else 0)
             axes[i, j].tick_params(labelsize="x-small", labelbottom=i == last, labelleft=is_scaled)
     if len(shown) > 1:
-        _move_legend(figure, axes[0, last])
+        _move_legend(figure, axes[0, last], outside_note(int(is_outside.sum())))
     return axes
 
 
-def _move_legend(figure: Any, ax: Any) -> None:
+def _move_legend(figure: Any, ax: Any, notes: Sequence[str]) -> None:
     """Make the legend of a panel the figure's: beside the panel it would push the rows of panels apart."""
     legend = ax.get_legend()
     entries = {"handles": legend.legend_handles, "labels": [text.get_text() for text in legend.get_texts()]}
     look = {"frameon": False, "fontsize": "small", "title_fontsize": "small", "scatterpoints": 1}
-    figure.legend(**entries, **look, title=legend.get_title().get_text(), loc="outside right upper")
+    title = "\n".join([legend.get_title().get_text(), *notes])
+    figure.legend(**entries, **look, title=title, loc="outside right upper")
     legend.remove()
+    for text in [text for text in ax.texts if text.get_gid() == CAPTION]:
+        text.remove()  # A caption of one panel would push the rows of panels apart.
 
 
-def _draw_histograms(ax: Any, values: Any, partition: CredalPartition) -> None:
-    """Histogram per cluster, each row counted by its pignistic probability."""
+def _draw_histograms(ax: Any, values: Any, partition: CredalPartition, limits: tuple[float, float] | None) -> None:
+    """Histogram per cluster within limits, each row counted by its pignistic probability."""
     centre = values.mean()  # Far from zero, edges of bins may not be told apart.
-    edges = np.histogram_bin_edges(values - centre, bins=30)
+    span = None if limits is None else (limits[0] - centre, limits[1] - centre)
+    edges = np.histogram_bin_edges(values - centre, bins=30, range=span)
     for colour, share in zip(cluster_colours(partition.n_clusters, ax), partition.pignistic().T, strict=True):
         counts = np.histogram(values - centre, edges, weights=share)[0]
         ax.stairs(counts, edges + centre, color=colour, fill=True, alpha=0.35)

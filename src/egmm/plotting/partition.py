@@ -4,21 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import ConvexHull, QhullError
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
+from egmm.plotting.limits import outside_note, robust_range, set_robust_limits, write_caption
 from egmm.plotting.style import (
+    MOST_MIXED,
     NEUTRAL,
     axes_or_new,
     axes_row_or_new,
     cluster_colours,
     feature_labels,
     ground,
+    ink,
     legend_rows,
     marker_area,
     set_colours,
     set_markers,
+    short_label,
 )
 from egmm.plotting.view import View, check_centres, check_spreads, view_of
 
@@ -27,6 +32,24 @@ MOST_LEGEND = 14
 
 ELLIPSE_RADIUS = 2.0
 """Standard deviations at which ellipses are drawn."""
+
+ELLIPSE_SHARE = 1.0 - np.exp(-0.5 * ELLIPSE_RADIUS**2)
+"""Share of a cluster's rows inside its ellipse in the plane."""
+
+MANY_ROWS = 3000
+"""With more rows a cluster is outlined by a contour of its density: a hull would follow its outermost rows."""
+
+OUTLINED = 0.95
+"""Share of a cluster's rows inside that contour."""
+
+LABEL_DISTANCE, FAR = 12.0, 30.0
+"""Points from a centre to its number, and from there to other marks that are then far enough."""
+
+FEW_IN_A_CONTOUR = 30
+"""Clusters of fewer rows are outlined by their hull."""
+
+GRID = 80
+"""Cells of the contour's grid along each side."""
 
 
 def plot_partition(
@@ -43,7 +66,9 @@ def plot_partition(
 ) -> Any:
     """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other marks in mixed colours.
 
-    A row fades into the background as its largest mass falls, so ambiguity shows inside clusters too.
+    A row fades into the background as its largest mass falls, so doubt shows inside clusters too. Where more than six
+    sets are drawn, those of several clusters are hollow: so many mixtures of colours cannot be told apart. A few
+    rows far from all others do not decide the limits of the axes; a caption says how many are outside.
 
     Parameters
     ----------
@@ -54,15 +79,17 @@ def plot_partition(
     means : array-like of shape (n_clusters, n_features), default=None
         Cluster centres, drawn as crosses; of one feature at the height 0.
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
-        Covariances, drawn as ellipses of two standard deviations around `means`; of one feature as intervals.
+        Covariances, drawn as ellipses of two standard deviations around `means`, which hold 86 % of a cluster; of one
+        feature as intervals.
     hulls : {'lower', 'upper'} or None, default=None
-        Outline the lower or upper approximation of each cluster by its convex hull.
+        Outline the lower or upper approximation of each cluster by its convex hull, or, of more than 3000 rows, by the
+        contour that holds 95 % of them.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
         The plane; see :func:`view_of`.
     feature_names : sequence of str, default=None
         Names of the features.
     legend : bool, default=True
-        Whether to list the sets with their numbers of rows.
+        Whether to list the sets with their numbers of rows, and to write the caption.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -89,8 +116,14 @@ def plot_partition(
     _scatter_sets(ax, points, partition)
     if hulls is not None:
         draw_hulls(ax, points, getattr(partition, check_choice("hulls", hulls, ("lower", "upper")))())
+    centres = None
     if means is not None:
         centres = np.column_stack([means, np.zeros(len(means))]) if plane is None else plane.points(means)
+    shown = centres
+    if centres is not None and covariances is not None and plane is not None and len(points):
+        shown = np.concatenate([centres, _reached(points, centres, plane.covariances(covariances))])
+    n_outside = set_robust_limits(ax, points, shown) if len(points) else 0
+    if centres is not None:
         if covariances is not None:
             if plane is None:
                 _draw_intervals(ax, centres, covariances)
@@ -101,7 +134,28 @@ def plot_partition(
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if legend:
         _legend(ax)
+        write_caption(ax, [*_described(plane, means, covariances), *outside_note(n_outside)])
     return ax
+
+
+def _reached(points: FloatArray, centres: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Extremes of the ellipses, as far as they widen the view by less than a third on each side."""
+    spreads = np.broadcast_to(covariances, (len(centres), 2, 2))
+    half = ELLIPSE_RADIUS * np.sqrt(np.maximum(np.einsum("kdd->kd", spreads), 0.0))
+    low, high = np.array([robust_range(points[:, d]) for d in (0, 1)]).T
+    room = (high - low) / 3
+    return np.clip(np.concatenate([centres - half, centres + half]), low - room, high + room)
+
+
+def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
+    """Say what plane is shown and what ellipses mean."""
+    parts = [] if plane is None or not plane.kind else [plane.kind]
+    if means is not None and covariances is not None:
+        share = f"{100 * ELLIPSE_SHARE:.0f} % of a cluster"
+        parts.append(
+            f"ellipses: {share}" if plane is not None else f"intervals: {ELLIPSE_RADIUS:g} standard deviations"
+        )
+    return parts
 
 
 def plot_approximations(
@@ -114,7 +168,7 @@ def plot_approximations(
     feature_names: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw the lower and the upper approximation of every cluster in two panels, with their convex hulls.
+    """Draw the lower and the upper approximation of every cluster in two panels, with their outlines.
 
     Left: rows that surely belong to one cluster. Right: rows that may belong to it; a row may be in several.
 
@@ -158,19 +212,42 @@ def plot_approximations(
     titles = (f"lower approximations: surely{rule}", f"upper approximations: possibly{rule}")
     for ax, members, title in zip(axes, rough, titles, strict=True):
         _scatter_members(ax, points, members)
+        n_outside = set_robust_limits(ax, points, None if means is None else plane.points(means))
         draw_hulls(ax, points, members)
         if means is not None:
             _draw_centres(ax, plane.points(means))
-        ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1], title=title)
+        if ax is axes[0]:
+            outline = f"contours: {100 * OUTLINED:.0f} % of a cluster" if len(points) > MANY_ROWS else ""
+            write_caption(ax, [part for part in (plane.kind, outline, *outside_note(n_outside)) if part])
+        ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
+        ax.set_title(title, pad=16)  # above the caption
     return axes
 
 
 def draw_hulls(ax: Any, points: FloatArray, members: BoolArray) -> None:
-    """Outline each cluster's rows; two rows or rows on a line get a line."""
+    """Outline each cluster's rows: many by a contour of their density, few by their hull; two rows get a line."""
     for colour, column in zip(cluster_colours(members.shape[1], ax), members.T, strict=True):
+        if len(points) > MANY_ROWS and column.sum() > FEW_IN_A_CONTOUR:
+            draw_region(ax, points[column], colour)
+            continue
         outline = hull(points[column])
         if len(outline):
             ax.fill(*outline.T, facecolor=(*colour, 0.10), edgecolor=(*colour, 0.9), linewidth=1.4, zorder=1.5)
+
+
+def draw_region(ax: Any, points: FloatArray, colour: FloatArray) -> None:
+    """Outline the densest region that holds most of the points, from a smoothed histogram within the limits of Axes."""
+    x, y = (np.linspace(low, high, GRID + 1) for low, high in (ax.get_xlim(), ax.get_ylim()))
+    counts = np.histogram2d(points[:, 0], points[:, 1], bins=[x, y])[0]
+    density = gaussian_filter(counts, 1.5)
+    if density.max() <= 0:
+        return
+    order = np.sort(density.ravel())[::-1]
+    level = order[min(int(np.searchsorted(np.cumsum(order), OUTLINED * order.sum())), len(order) - 1)]
+    middle = [(edges[1:] + edges[:-1]) / 2 for edges in (x, y)]
+    look: dict[str, Any] = {"zorder": 2.6}
+    ax.contour(*middle, density.T, levels=[level], colors=[colour], linewidths=1.8, **look)
+    ax.contourf(*middle, density.T, levels=[level, np.inf], colors=[colour], alpha=0.08, zorder=1.5)
 
 
 def hull(points: FloatArray) -> FloatArray:
@@ -198,6 +275,7 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> No
     focal, chosen = partition.focal_sets, partition.sets()
     heaviest = partition.mass.max(axis=1)
     area, of_sets = marker_area(len(points)), set_colours(focal, ax)
+    mixed = len(np.unique(chosen)) <= MOST_MIXED
     # Sets of several clusters are few and what the plot is about: they come on top and a little larger.
     for j in sorted(np.unique(chosen), key=lambda j: focal.cardinalities[j]):
         at = np.flatnonzero(chosen == j)
@@ -205,16 +283,21 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> No
         colours = of_sets[j] * (1.0 - fade) + ground(ax) * fade
         is_meta = focal.cardinalities[j] != 1
         edges: dict[str, Any] = {"linewidths": 0}
+        if is_meta and not mixed:
+            # Hollow, so that the shape tells which set it is; of many rows grey specks, which do not cover each other.
+            is_hollow = area > 4
+            colours = np.repeat(ground(ax)[None] if is_hollow else np.full((1, 3), 0.55), len(at), axis=0)
+            edges = {"linewidths": 0.7, "edgecolors": ink(ax)} if is_hollow else edges
         if focal.cardinalities[j] == 0:  # a cross has no face
             edges = {"linewidths": 1.0}
-        elif is_meta and area > 4:
+        elif is_meta and mixed and area > 4:
             edges = {"linewidths": 0.4, "edgecolors": "#333333"}
         ax.scatter(
             *points[at].T,
             s=area * (1.3 if is_meta else 1.0),
             c=colours,
             marker=set_markers(focal)[j],
-            label=f"{focal.labels[j]}  {len(at)}",
+            label=f"{short_label(focal.labels[j])}  {len(at)}",
             rasterized=len(points) > 5000,
             zorder=2.2 if is_meta else 2.0,
             **edges,
@@ -236,21 +319,41 @@ def _scatter_members(ax: Any, points: FloatArray, members: BoolArray) -> None:
 
 
 def _draw_centres(ax: Any, centres: FloatArray) -> None:
+    offsets = _label_offsets(ax, centres)
     for k, (colour, at) in enumerate(zip(cluster_colours(len(centres), ax), centres, strict=True)):
         # White under black under colour: a centre must stand out of its own cluster's points.
-        for size, face in ((17, "white"), (14, "black"), (10.5, colour)):
+        for size, face in ((10.5, "white"), (8.5, "black"), (6.0, colour)):
             ax.plot(*at, marker="X", markersize=size, color=face, markeredgewidth=0, zorder=4)
         ax.annotate(
             str(k + 1),
             at,
-            xytext=(9, 8),
+            xytext=offsets[k],
             textcoords="offset points",
-            fontsize=10,
+            ha="center",
+            va="center",
+            fontsize=9,
             fontweight="bold",
             color="black",
             zorder=4,
             bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
         )
+
+
+def _label_offsets(ax: Any, centres: FloatArray) -> list[tuple[float, float]]:
+    """Where to write each number beside its centre, in points: of eight places the one farthest from other marks."""
+    size = ax.get_window_extent().size / ax.figure.dpi * 72
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    places = (centres - low) / np.where(high > low, high - low, 1.0) * size
+    angles = np.pi / 4 + np.arange(8) * np.pi / 4
+    around = LABEL_DISTANCE * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    taken, chosen = list(places), []
+    for k, place in enumerate(places):
+        others = np.array([other for at, other in enumerate(taken) if at != k]).reshape(-1, 2)
+        gaps = [np.linalg.norm(others - place - step, axis=1).min(initial=FAR) for step in around]
+        best = around[int(np.argmax(np.minimum(gaps, FAR)))]
+        chosen.append((float(best[0]), float(best[1])))
+        taken.append(place + best)
+    return chosen
 
 
 def _draw_intervals(ax: Any, centres: FloatArray, variances: FloatArray) -> None:

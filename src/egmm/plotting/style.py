@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from egmm._checks import FloatArray, import_optional
+from egmm._checks import FloatArray, import_optional, printable
 from egmm.belief.focal import FocalSets
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
@@ -16,6 +16,9 @@ MORE_COLOURS = ("#4444FF", "#AACC77", "#DD0044", "#8877FF", "#EEBBBB", "#55DDEE"
 """For the clusters past the palette: as far from it and from each other, for colour-blind readers too, as can be."""
 
 MARKERS = "osD^vP*X<>phdH"
+
+MOST_MIXED = 6
+"""Sets on one plot whose mixed colours can be told apart."""
 
 META_MARKERS = "^sDvPX<>ph*dH8"
 """Markers of sets of several clusters; single clusters are round."""
@@ -29,14 +32,16 @@ LEGEND_LINE = 14.0
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
     """Return the given Axes, or a new one, of a size in inches; Matplotlib is loaded only here."""
-    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return dressed(pyplot().subplots(figsize=size, layout="constrained")[1]) if ax is None else ax
 
 
 def axes_row_or_new(axes: Any, n_axes: int, size: tuple[float, float], **options: Any) -> Any:
     """Return the given Axes as an array, or new ones side by side, each of a size in inches."""
     if axes is None:
         figsize = (size[0] * n_axes, size[1])
-        return pyplot().subplots(1, n_axes, figsize=figsize, squeeze=False, layout="constrained", **options)[1][0]
+        return dressed(
+            pyplot().subplots(1, n_axes, figsize=figsize, squeeze=False, layout="constrained", **options)[1]
+        )[0]
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != n_axes:
         raise ValueError(f"axes must be {n_axes} Axes, got {len(given)}.")
@@ -47,7 +52,17 @@ def unseen_axes(rows: int, columns: int, size: tuple[float, float], **options: A
     """Axes (rows, columns), each of a size in inches, of a figure that no window knows of."""
     figure = import_optional("matplotlib.figure", "Figures", "plot")
     sheet = figure.Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
-    return sheet.subplots(rows, columns, squeeze=False, **options)
+    return dressed(sheet.subplots(rows, columns, squeeze=False, **options))
+
+
+def dressed(axes: Any) -> Any:
+    """Give new Axes our style: no box, grey rules, marks that step back behind the data."""
+    for ax in np.ravel(axes):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color("0.6")
+        ax.tick_params(color="0.6", labelcolor=muted(ax), labelsize="small")
+        ax.set_axisbelow(True)
+    return axes
 
 
 def pyplot() -> Any:
@@ -64,6 +79,11 @@ def ground(ax: Any) -> FloatArray:
 def ink(ax: Any) -> str:
     """Black, or white on a dark ground."""
     return "black" if ground(ax).mean() > 0.5 else "white"
+
+
+def muted(ax: Any) -> str:
+    """Grey for what is read second: dark on light, light on dark."""
+    return "0.3" if ink(ax) == "black" else "0.75"
 
 
 def legend_rows(ax: Any, most: int) -> int:
@@ -98,6 +118,23 @@ def set_colours(focal: FocalSets, ax: Any = None) -> FloatArray:
     return colours
 
 
+def bar_colours(focal: FocalSets, mixed: bool, ax: Any = None) -> tuple[FloatArray, FloatArray]:
+    """Faces and hatches of the focal sets, (n_focal, 3) each.
+
+    Mixed colours of more than a few sets cannot be told apart. Unmixed, a pair has the colour of its first cluster
+    with the second as hatching, and larger sets are grey.
+    """
+    faces, hatches = set_colours(focal, ax), np.ones((len(focal), 3))
+    if not mixed:
+        clusters = cluster_colours(focal.n_clusters, ax)
+        for j in np.flatnonzero(focal.cardinalities > 1):
+            members = np.flatnonzero(focal.membership[j])
+            is_pair = len(members) == 2
+            faces[j] = clusters[members[0]] if is_pair else int(NEUTRAL[1:3], 16) / 255.0
+            hatches[j] = clusters[members[1]] if is_pair else 1.0
+    return faces, hatches
+
+
 def set_markers(focal: FocalSets) -> list[str]:
     """Marker per focal set: a disc for a cluster, a cross for the empty set, own shapes for sets of several.
 
@@ -110,6 +147,18 @@ def set_markers(focal: FocalSets) -> list[str]:
         markers.append("x" if size == 0 else "o" if size == 1 else META_MARKERS[seen % len(META_MARKERS)])
         seen += size > 1
     return markers
+
+
+def short_label(label: str, most: int = 12) -> str:
+    """Name of a set, without the clusters in the middle where it is long.
+
+    >>> short_label("{1,2}"), short_label("{1,2,3,4,5,6,7,8}")
+    ('{1,2}', '{1,2,…,8}')
+    """
+    if len(label) <= most:
+        return label
+    first, second, *_, last = label.strip("{}").split(",")
+    return f"{{{first},{second},…,{last}}}"
 
 
 def marker_area(n_rows: int) -> float:
@@ -131,6 +180,7 @@ def feature_labels(n_features: int, feature_names: Sequence[str] | None, width: 
 
 
 def plain(text: str, most: int = 40, width: int | None = None) -> str:
-    """Text that Matplotlib shows as it is: no formula between dollar signs, no line of endless length."""
+    """Text that Matplotlib shows as it is: no formula between dollar signs, no control, no line of endless length."""
+    text = printable(text)
     short = text if len(text) <= most else text[: most - 1] + "…"
     return (short if width is None else fill(short, width)).replace("$", r"\$")

@@ -12,6 +12,7 @@ from egmm.belief.partition import CredalPartition
 from egmm.plotting.style import feature_labels
 
 PROJECTIONS = ("pca", "discriminant")
+PLANES = {"pca": "plane of largest variance", "discriminant": "plane that separates the clusters best"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +27,14 @@ class View:
         The point shown at (0, 0).
     labels : tuple of str
         Names of the two axes.
+    kind : str
+        What the plane is, in words; empty for two features.
     """
 
     directions: FloatArray
     origin: FloatArray
     labels: tuple[str, str]
+    kind: str = ""
 
     def points(self, X: Any) -> FloatArray:
         """Positions of rows, (n, 2)."""
@@ -92,9 +96,11 @@ def view_of(
     check_choice("view", view, PROJECTIONS)
     origin = rows.mean(axis=0)
     if view == "pca" or partition is None or partition.n_clusters < 2:
-        return View(_principal(rows - origin), origin, ("principal component 1", "principal component 2"))
+        return View(
+            _principal(rows - origin), origin, ("principal component 1", "principal component 2"), PLANES["pca"]
+        )
     directions = _discriminant(rows - origin, partition.pignistic())
-    return View(directions, origin, ("discriminant 1", "discriminant 2"))
+    return View(directions, origin, ("discriminant 1", "discriminant 2"), PLANES["discriminant"])
 
 
 def check_centres(means: Any, n_centres: int, n_features: int) -> FloatArray | None:

@@ -21,6 +21,9 @@ MOST_BYTES = 3_000_000
 MOST_LISTED = 200
 """Most doubtful rows and outliers listed, each."""
 
+ORDINARY = (1e-30, 1e38)
+"""Largest values of columns that single precision holds as they are, with all its digits."""
+
 LEVELS = 100
 """Steps of the doubt slider."""
 
@@ -60,7 +63,7 @@ def content(
     *,
     is_own: bool = True,
 ) -> dict[str, Any]:
-    """Collect the page's data: everything in it is text, a number or a list of them.
+    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has.
 
     Of a partition that is not the model's own, as a consensus, there are no mixing weights.
     """
@@ -69,14 +72,17 @@ def content(
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
     centre = np.median(shown.X, axis=0)
+    units = _units(shown.X - centre)
     drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
     return {
         "columns": shown.names,
         "centre": centre.tolist(),
         "axes": _axes(shown, partition, centre),
         "nRows": len(partition),
+        "drawn": drawn,
         "rows": _encode(numbers[drawn].astype(np.uint32)),
-        "values": _encode((shown.X[drawn] - centre).T.astype(np.float32)),
+        "units": units.tolist(),
+        "values": _encode(((shown.X[drawn] - centre) / units).T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
         "outliers": _encode(outliers[drawn].astype(np.uint8)),
         "sets": _sets(model.weights_ if is_own else None, partition),
@@ -107,6 +113,13 @@ def _sample(n_rows: int, listed: IntArray, bytes_per_row: int) -> IntArray:
     others = np.setdiff1d(np.arange(n_rows), listed)
     chosen = np.random.default_rng(0).choice(others, size=most - len(listed), replace=False)
     return np.sort(np.concatenate([listed, chosen]))
+
+
+def _units(offsets: FloatArray) -> FloatArray:
+    """Units of columns that single precision cannot hold, 1 of all others."""
+    largest = np.abs(offsets).max(axis=0)
+    is_ordinary = (largest == 0) | ((largest > ORDINARY[0]) & (largest < ORDINARY[1]))
+    return np.where(is_ordinary, 1.0, largest)
 
 
 def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[dict[str, Any]]:

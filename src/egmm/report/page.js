@@ -35,7 +35,7 @@
   const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
   const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
   const isOutlier = new Uint8Array(bytes(data.outliers));
-  const offset = (column, i) => values[column * n + i]; // from the middle of all rows
+  const offset = (column, i) => values[column * n + i] * data.units[column]; // from the middle of all rows
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
@@ -67,6 +67,8 @@
   };
   // Black would vanish on a dark page.
   const clusterColour = (k) => (isDark() && data.colours[k] === "#000000" ? "#ffffff" : data.colours[k]);
+  const classAt = data.classes ? new Map(data.classNames.map((name, at) => [name, at])) : null;
+  const classColour = (i) => data.classColours[classAt.get(data.classes[i])] ?? "#8a8a8a";
   function setColour(j) {
     if (!members[j].length) return "#8a8a8a";
     const mixed = [0, 1, 2].map((c) => members[j].reduce((sum, k) => sum + channels(clusterColour(k))[c], 0) / members[j].length);
@@ -222,7 +224,7 @@
     for (const i of order) {
       if (state.hidden.has(heaviest[i])) continue;
       if (doubt[i] < limit) paint(i, faded, 0.35, 0.7);
-      else { paint(i, colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
+      else { paint(i, state.byClass ? classColour(i) : colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
     }
     context.globalAlpha = 1;
     if (state.outliers) {
@@ -352,7 +354,7 @@
   // A thousandth of a column's range is told, and four digits whatever the range: an outlier may have made it.
   const steps = data.columns.map((_, column) => {
     const [low, high] = extent(values.subarray(column * n, (column + 1) * n));
-    return (high - low) / 1000;
+    return (high - low) / 1000 * data.units[column];
   });
   function shownValue(column, away) {
     const value = data.centre[column] + away, text = upTo(value, Math.min(steps[column], Math.abs(value) / 1000 || Infinity));
@@ -379,8 +381,8 @@
         element("span", { class: "track" }, fill), element("span", { class: "value", text: mass(j, i).toFixed(3) })));
     }
     const kind = isOutlier[i] ? "outlier; " : "";
-    box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}` }),
-      element("span", { class: "note", text: `  ${kind}doubt ${doubt[i].toFixed(3)}` }), list, facts);
+    box.replaceChildren(element("strong", { text: `Row ${rows[i] + 1}${data.names ? ` · ${data.names[i]}` : ""}` }),
+      element("span", { class: "note", text: `  ${data.classes && data.classes[i] ? `${data.classes[i]}; ` : ""}${kind}doubt ${doubt[i].toFixed(3)}` }), list, facts);
     for (const line of document.querySelectorAll("#objects-table tr.chosen")) line.classList.remove("chosen");
     const listed = document.querySelector(`#objects-table tr[data-at="${i}"]`);
     if (listed) listed.classList.add("chosen");
@@ -455,6 +457,10 @@
     $(id).addEventListener("change", () => { state[name] = $(id).checked; redraw(); });
   }
   $("rule").addEventListener("change", () => { state.rule = $("rule").value; redraw(); });
+  if (data.classes) {
+    $("colour-by-label").hidden = false;
+    $("colour-by").addEventListener("change", () => { state.byClass = $("colour-by").value === "class"; showLegend(); redraw(); });
+  }
   function showThreshold() {
     state.threshold = +$("threshold").value;
     const count = data.doubtfulRows[state.threshold], share = ((100 * count) / data.nRows).toFixed(1);
@@ -465,6 +471,14 @@
   $("threshold").addEventListener("input", showThreshold);
 
   function showLegend() {
+    if (state.byClass) {
+      $("legend").replaceChildren(...data.classNames.map((name, at) => {
+        const dot = element("span", { class: "swatch" });
+        dot.style.background = data.classColours[at];
+        return element("span", { class: "entry" }, dot, element("span", { text: name }));
+      }));
+      return;
+    }
     const shown = data.sets.map((set, j) => [set, j]).filter(([set]) => set.rows > 0).sort((a, b) => a[0].members.length - b[0].members.length || a[1] - b[1]);
     $("legend").replaceChildren(...shown.map(([set, j]) => element("button", {
       type: "button", "aria-pressed": String(!state.hidden.has(j)),
@@ -539,6 +553,8 @@
   function showObjects() {
     table($("objects-table"), [
       { name: "row", value: (r) => r.row + 1, show: (r) => String(r.row + 1) },
+      ...(data.names ? [{ name: "name", text: true, whole: true, value: (r) => data.names[r.at] }] : []),
+      ...(data.classes ? [{ name: "class", text: true, whole: true, value: (r) => data.classes[r.at] }] : []),
       { name: "doubt", value: (r) => r.doubt, show: (r) => r.doubt.toFixed(3) },
       { name: "heaviest set", value: (r) => r.set },
       { name: "best cluster", value: (r) => r.cluster },

@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from egmm._checks import check_finite_matrix, check_integer, check_same_length
 from egmm._files import replacing
+from egmm.belief.decisions import REWARD
 from egmm.belief.partition import CredalPartition, check_partition
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
+from egmm.report.clusters import class_data, clusters_html
 from egmm.report.content import Shown, content
 from egmm.report.words import describe
 from egmm.selection import Selection
@@ -89,6 +91,10 @@ def render_report(
     row_numbers: Any = None,
     partition: CredalPartition | None = None,
     sentences: Sequence[str] | None = None,
+    rule: str = "heaviest",
+    reward: float = REWARD,
+    row_names: Any = None,
+    classes: Any = None,
 ) -> str:
     """Make one self-contained HTML page of a fitted model; it needs no network.
 
@@ -117,6 +123,14 @@ def render_report(
         clusters are the model's.
     sentences : sequence of str, default=None
         What the page says first; None means what :func:`describe` says.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        What makes a row open in the words, see :meth:`egmm.CredalPartition.is_open`; the plot goes by the heaviest set.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
+    row_names : array-like of shape (n_samples,), default=None
+        Names of the rows; None means the index of a data frame, unless that only counts the rows.
+    classes : array-like of shape (n_samples,), default=None
+        Known class of each row, shown beside the clusters; None or '' where a row has none.
 
     Returns
     -------
@@ -149,11 +163,17 @@ def render_report(
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
     data = content(shown, model, partition, outliers, numbers, selection, is_own=is_own)
     data["nTotal"] = n_total
+    drawn = data.pop("drawn")
+    named = _texts("row_names", _index(partition) if row_names is None else row_names, len(rows))
+    known = _texts("classes", classes, len(rows))
+    data["names"] = None if named is None else named[drawn].tolist()
+    data |= {"classes": None} if known is None else class_data(known, partition.labels(), drawn)
     if sentences is None:
-        sentences = describe(model, partition, outliers=outliers, selection=selection)
+        sentences = describe(model, partition, outliers=outliers, selection=selection, rule=rule, reward=reward)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
         words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
+        clusters=clusters_html(partition, shown.X, shown.names, known, rule, reward),
         citation=escape(CITATION),
         bibtex=escape(BIBTEX),
         reproduce=escape(_code(model) if reproduce is None else reproduce),
@@ -162,6 +182,23 @@ def render_report(
         # Inside a script element only "<" could end it or open a comment.
         data=json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c"),
     )
+
+
+def _index(partition: CredalPartition) -> Any:
+    """Names of the rows of a data frame; None where they are only counted."""
+    index = partition.index
+    is_count = index is not None and np.array_equal(np.asarray(index), np.arange(len(partition)))
+    return None if is_count else index
+
+
+def _texts(name: str, values: Any, n_rows: int) -> Any:
+    """Return one text per row, empty where there is none; None where there are no values."""
+    if values is None:
+        return None
+    texts = np.array(["" if value is None or value != value else str(value) for value in values], dtype=object)  # noqa: PLR0124
+    if len(texts) != n_rows:
+        raise ValueError(f"{name} must have one entry for each of {n_rows} rows, got {len(texts)}.")
+    return texts
 
 
 def _names(n_features: int, names: Sequence[str] | None) -> list[str]:

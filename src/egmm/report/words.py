@@ -74,11 +74,9 @@ def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
     n_open = int(partition.is_open(rule, reward).sum())
-    undecided = int((partition.upper("dominance").sum(axis=1) > 1).sum())
     average = average_nonspecificity(partition.mass, focal)
     sentences = [
-        _open(n_open, n_rows, f" by expected utility (reward {reward:g})" if rule == "utility" else ""),
-        _undecided(undecided, n_rows),
+        _open(n_open, n_rows, rule, reward),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
@@ -101,17 +99,16 @@ def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]
     return sentences
 
 
-def _open(number: int, total: int, how: str) -> str:
+def _open(number: int, total: int, rule: str, reward: float) -> str:
+    verb, whose, whom = ("is", "its", "it") if number == 1 else ("are", "their", "them")
+    if rule == "heaviest":
+        how, sure, what = "", "it has most mass on", f"{whose} heaviest set has several clusters"
+    else:
+        how = f" by expected utility (reward {reward:g})" if rule == "utility" else " by interval dominance"
+        sure, what = "the set chosen for it is", f"the set chosen for {whom} has several clusters"
     if number == 0:
-        return f"No row is open{how}: each is sure of a single cluster."
-    verb, whom = ("is", "it") if number == 1 else ("are", "them")
-    return f"{_share(number, total)} {verb} open{how}: the set chosen for {whom} has several clusters."
-
-
-def _undecided(number: int, total: int) -> str:
-    if number == 0:
-        return "For every row one cluster is believed more than any other is plausible."
-    return f"For {_share(number, total)} no cluster is believed more than every other is plausible."
+        return f"Every row is sure{how}: {sure} a single cluster."
+    return f"{_share(number, total)} {verb} open{how}: {what}, and the data cannot say which."
 
 
 def _choice(selection: Any) -> str:

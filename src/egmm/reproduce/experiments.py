@@ -12,7 +12,7 @@ from egmm._checks import FloatArray, IntArray
 from egmm.belief.partition import CredalPartition
 from egmm.cluster import BPEC, ECM
 from egmm.datasets import load_uci, make_diamond, make_four_class, make_two_class
-from egmm.fitted import first_best
+from egmm.em.criteria import first_best
 from egmm.image import SegmentedImage, fuse, make_brain_phantom
 from egmm.image import segment as segment_image
 from egmm.image.phantom import AREAS, BrainPhantom

@@ -126,7 +126,6 @@ def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
         row[0].set_title(name, fontsize="small")
         row[0].set_axis_off()
         segmented.plot(axes=row[1:])
-        row[1].get_legend().remove()  # the one below the fusion speaks for all
     fused.plot(axes=axes[2])
     return axes[0, 0].figure
 

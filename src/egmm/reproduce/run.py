@@ -213,7 +213,9 @@ def _facts(
 ) -> dict[str, Any]:
     """What a reader needs to do it again."""
     items = [f"{kind}:{name}" for kind, name in wanted]
-    command = ["egmm reproduce", *([] if plan.is_full else ["--quick"])]
+    is_quick, default = plan.runs < Plan().runs, Plan.quick() if plan.runs < Plan().runs else Plan()
+    command = ["egmm reproduce", *(["--quick"] if is_quick else [])]
+    command += [] if plan.datasets == default.datasets else ["--sets", ",".join(plan.datasets)]
     command += [] if set(items) == set(ITEMS) else [f"--only {item}" for item in items]
     versions = {"egmm": __version__, "Python": platform.python_version()}
     versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
@@ -262,7 +264,7 @@ def _made(facts: dict[str, Any], plan: Plan) -> list[Block]:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     made = f"Made by `{facts['command']}` on {facts['date']} with {versions} ({facts['machine']}); {facts['seeds']}."
     if not plan.is_full:
-        made += " *A quick look: fewer runs of fewer and smaller sets than the paper's.*"
+        made += " *A part of the paper's runs: fewer runs, or fewer or smaller sets.*"
     return [
         Paragraph(made),
         Paragraph(

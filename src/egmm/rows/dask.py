@@ -182,7 +182,16 @@ def _values(chunk: Any) -> FloatArray:
         values = np.asarray(chunk)
     if values.ndim != 2:
         raise TypeError(f"Chunks of X must be arrays or data frames, got {type(chunk).__name__}; make them dense.")
+    _check_kind("X", values)
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _check_kind(name: str, values: Any) -> None:
+    """Refuse a chunk that is not what the collection was declared to be: a cast would make numbers of anything."""
+    if values.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} was declared numeric, but a chunk of it is of dtype {values.dtype}; mend its meta data."
+        )
 
 
 def _chunk_sums(
@@ -190,16 +199,17 @@ def _chunk_sums(
 ) -> list[Node[Sum]]:
     """Sums of one chunk's blocks, as far as they can be added; its first block and row have these numbers."""
     check_unmasked("A chunk of sample_weight", weight)
-    own = None if weight is None else _checked_weight(np.asarray(weight, dtype=np.float64), row)
+    own = None if weight is None else _checked_weight(np.asarray(weight), row)
     with ArrayRows(_values(chunk), own, n_jobs=1) as rows, one_blas_thread():
         return merge_nodes(number(rows.map(function, None if part is None else np.asarray(part)), block))
 
 
-def _checked_weight(weight: FloatArray, row: int) -> FloatArray:
+def _checked_weight(weight: Any, row: int) -> FloatArray:
+    _check_kind("sample_weight", weight)
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise ValueError(f"sample_weight must be finite and >= 0, but row {row + bad[0]} has {weight[bad[0]]:g}.")
-    return weight
+    return np.asarray(weight, dtype=np.float64)
 
 
 def _join(parts: list[list[Node[Sum]]]) -> list[Node[Sum]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from numbers import Integral
 from typing import Any, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -20,11 +21,11 @@ class Threads:
     Parameters
     ----------
     n_jobs : int or None
-        Threads; None means all cores this process may use. With one, the caller's thread does the work.
+        Threads, as `resolve_jobs` takes them. With one, the caller's thread does the work.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
-        self.n_jobs = n_jobs or available_cores()
+        self.n_jobs = resolve_jobs(n_jobs)
         self._pool: ThreadPoolExecutor | None = None
 
     def map(
@@ -55,6 +56,23 @@ class Threads:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+
+
+def resolve_jobs(n_jobs: Any) -> int:
+    """Return how many workers are meant: None and -1 are all cores this process may use, -2 all but one.
+
+    >>> resolve_jobs(3), resolve_jobs(-1) == resolve_jobs(None) == available_cores()
+    (3, True)
+    """
+    if n_jobs is None:
+        return available_cores()
+    wanted = "an integer >= 1, or -1 for all cores"
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be {wanted}, got {n_jobs!r}.")
+    number = int(n_jobs)
+    if number == 0:
+        raise ValueError(f"n_jobs must be {wanted}, got 0.")
+    return number if number > 0 else max(1, available_cores() + 1 + number)
 
 
 def available_cores() -> int:

@@ -38,9 +38,12 @@ def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: 
 
 @contextmanager
 def growing_parquet(
-    path: Path, metadata: dict[bytes, bytes] | None = None
+    path: Path, metadata: dict[bytes, bytes] | None = None, *, exclusive: bool = False
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Offer a function that adds a row group, given by its columns, to a Parquet file that appears when it is whole."""
+    """Offer a function that adds a row group, given by its columns, to a Parquet file that appears when it is whole.
+
+    With `exclusive` it is an error if there is such a file by then.
+    """
     pa = import_optional("pyarrow", "Parquet files", "arrow")
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
     writer: Any = None
@@ -52,7 +55,7 @@ def growing_parquet(
         writer.write_table(table)
 
     try:
-        with replacing(path) as stream:
+        with replacing(path, exclusive=exclusive) as stream:
             yield write
             if writer is not None:
                 writer.close()

@@ -1,0 +1,1 @@
+"""Clusterers of rows that are known by their dissimilarities."""

@@ -1,0 +1,180 @@
+"""Dissimilarities: given, or from features by any metric; and starts from them."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
+
+from egmm._checks import FloatArray, IntArray, check_choice, check_finite_matrix, check_integer
+from egmm.cluster.prototypes import STARTS
+from egmm.em.sample import Sample
+from egmm.rows.threads import one_blas_thread
+
+PRECOMPUTED = "precomputed"
+
+ASYMMETRY = 1e-8
+"""Difference of the two halves of a matrix of dissimilarities, relative to its largest entry, that is rounding."""
+
+FEW_ROWS = 500
+"""Up to so many rows all coordinates are computed at once."""
+
+COORDINATES = 10
+"""Coordinates that k-means looks at for a start from dissimilarities, or twice the number of clusters if more."""
+
+
+def check_dissimilarities(D: FloatArray) -> FloatArray:
+    """Return a matrix of dissimilarities, or say what is wrong with it.
+
+    >>> check_dissimilarities(np.array([[0.0, 1.0], [2.0, 0.0]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be symmetric with metric='precomputed', but entry (0, 1) is 1 and entry (1, 0) is 2.
+    """
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix of dissimilarities with metric='precomputed', got shape {D.shape}; pass rows "
+            "of features with another metric."
+        )
+    _refuse(D < 0, D, "must not be negative")
+    _refuse(np.diag(np.diag(D)) != 0, D, "must have a zero diagonal")
+    gap = np.abs(D - D.T)
+    if gap.max() > ASYMMETRY * D.max():
+        row, column = (int(at) for at in np.unravel_index(np.argmax(gap), gap.shape))
+        row, column = min(row, column), max(row, column)
+        raise ValueError(
+            f"X must be symmetric with metric='precomputed', but entry ({row}, {column}) is {D[row, column]:g} and "
+            f"entry ({column}, {row}) is {D[column, row]:g}."
+        )
+    return (D + D.T) / 2
+
+
+def _refuse(bad: Any, D: FloatArray, rule: str) -> None:
+    if bad.any():
+        row, column = (int(at) for at in np.argwhere(bad)[0])
+        raise ValueError(f"X {rule} with metric='precomputed', but entry ({row}, {column}) is {D[row, column]:g}.")
+
+
+def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None) -> FloatArray:
+    """Dissimilarities of rows to each other, or to `others`; with metric 'precomputed' they are X itself."""
+    if isinstance(metric, str) and metric == PRECOMPUTED:
+        return check_dissimilarities(X) if others is None else X
+    # By differences: scikit-learn expands squares, which between near rows leaves no digits.
+    if isinstance(metric, str) and metric == "euclidean":
+        return cdist(X, X if others is None else others)
+    try:
+        with one_blas_thread():
+            found = pairwise_distances(X, others, metric=metric)
+    except ValueError as error:
+        if isinstance(metric, str):
+            raise ValueError(
+                f"metric={metric!r} cannot be used: {error}; give 'precomputed', a metric of "
+                "sklearn.metrics.pairwise_distances or a function of two rows."
+            ) from None
+        raise
+    return np.asarray(found, dtype=np.float64)
+
+
+def is_precomputed(metric: Any) -> bool:
+    """Whether rows are given by their dissimilarities."""
+    return isinstance(metric, str) and metric == PRECOMPUTED
+
+
+def count_distinct(D: FloatArray) -> int:
+    """Count the rows at some distance from all before them."""
+    return int((~np.tril(D == 0, -1).any(axis=1)).sum())
+
+
+def check_distinct(n_clusters: int, D: FloatArray) -> None:
+    """Refuse more clusters than there are distinct rows."""
+    n_distinct = count_distinct(D)
+    if n_clusters > n_distinct:
+        raise ValueError(f"n_clusters={n_clusters} but X has only {n_distinct} distinct rows; use fewer clusters.")
+
+
+def classical_scaling(squared: FloatArray, n_coordinates: int) -> FloatArray:
+    """Coordinates (n, q) whose squared distances come closest to the given ones, by their leading eigenvectors.
+
+    >>> x = np.array([0.0, 1.0, 5.0])
+    >>> coordinates = classical_scaling(np.square(x[:, None] - x), 2)
+    >>> np.abs(coordinates[:, 0] - coordinates[0, 0]).round(6)
+    array([0., 1., 5.])
+    """
+    row_means = squared.mean(axis=1)
+    products = (row_means[:, None] + row_means - squared - row_means.mean()) / 2
+    n_rows = len(products)
+    if n_rows <= FEW_ROWS or n_coordinates >= n_rows - 1:
+        roots, axes = np.linalg.eigh(products)
+    else:
+        roots, axes = eigsh(products, k=n_coordinates, which="LA", v0=np.random.default_rng(0).normal(size=n_rows))
+    order = np.argsort(-roots)[:n_coordinates]
+    return axes[:, order] * np.sqrt(np.maximum(roots[order], 0))
+
+
+def starting_labels(coordinates: FloatArray, n_clusters: int, init: str, random: np.random.RandomState) -> IntArray:
+    """Groups that k-means, or random centres, make of rows with coordinates; as ECM's own starts."""
+    check_choice("init", init, STARTS)
+    rows, inverse, counts = np.unique(coordinates, axis=0, return_inverse=True, return_counts=True)
+    with one_blas_thread():
+        labels = STARTS[init](Sample(rows, counts.astype(np.float64)), n_clusters, random)
+    return labels[inverse.ravel()]
+
+
+def start_coordinates(X: FloatArray, metric: Any, squared: FloatArray, n_clusters: int) -> FloatArray:
+    """Coordinates that starts look at: the features, where Euclidean distances are those of the rows."""
+    if isinstance(metric, str) and metric == "euclidean":
+        return X
+    with one_blas_thread():
+        return classical_scaling(squared, min(len(X) - 1, max(COORDINATES, 2 * n_clusters)))
+
+
+def nearest_dissimilarities(
+    X: Any, n_neighbors: int, *, metric: Any = "euclidean", n_jobs: int | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Dissimilarities of each row to its nearest others, without those to all.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
+        Rows, or with ``metric="precomputed"`` their dissimilarities.
+    n_neighbors : int
+        Number K of neighbours, less than the number of rows.
+    metric : str or callable, default='euclidean'
+        'precomputed', or any metric of scikit-learn's neighbour search.
+    n_jobs : int or None, default=None
+        Threads of the search; None uses all cores.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_samples, n_neighbors)
+        Rising along each row; a row is not its own neighbour.
+    neighbours : ndarray of shape (n_samples, n_neighbors)
+        Numbers of the rows.
+
+    Examples
+    --------
+    >>> distances, neighbours = nearest_dissimilarities([[0.0], [1.0], [5.0]], 1)
+    >>> distances.ravel(), neighbours.ravel()
+    (array([1., 1., 4.]), array([1, 0, 1]))
+    """
+    rows = check_finite_matrix("X", X, (None, None))
+    check_integer("n_neighbors", n_neighbors, 1)
+    check_fewer_than_rows("n_neighbors", n_neighbors, len(rows))
+    if is_precomputed(metric):
+        D = check_dissimilarities(rows).copy()
+        np.fill_diagonal(D, np.inf)
+        nearest = np.argsort(D, axis=1, kind="stable")[:, :n_neighbors]
+        return np.take_along_axis(D, nearest, axis=1), nearest
+    # The brute search expands squares, which loses digits far from the origin.
+    moved = rows - rows.mean(axis=0) if isinstance(metric, str) and metric == "euclidean" else rows
+    search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=-1 if n_jobs is None else n_jobs)
+    distances, neighbours = search.fit(moved).kneighbors()
+    return distances, neighbours
+
+
+def check_fewer_than_rows(name: str, value: int, n_rows: int) -> None:
+    """Refuse as many neighbours or pairs as there are rows."""
+    if value >= n_rows:
+        raise ValueError(f"{name} must be less than the number of rows, got {name}={value} with {n_rows} rows.")

@@ -1,0 +1,148 @@
+"""Anderson's method: EM's steps extrapolated in the space of statistics, for every fit of a batch.
+
+A step of EM maps statistics to statistics: parameters are made of them, and a pass over the rows with these parameters
+gives new ones. The method needs neither coordinates of a covariance model nor a gradient, and wherever it leads, the
+parameters made of the statistics belong to the model (Anderson 1965; Walker and Ni 2011).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray
+from egmm.em.mstep import ClusterMoments, Layout
+from egmm.em.parameters import Parameters
+from egmm.em.statistics import products
+
+MEMORY = 10
+"""Steps remembered."""
+
+RIDGE = 1e-10
+"""Share of their squares that is added to the products of changes: some may all but depend on others."""
+
+LEAST_COUNT = 0.1
+"""Share of EM's count that an extrapolated one has at least."""
+
+FIRST_REACH, FARTHER = 16.0, 4.0
+"""How far an extrapolation may lead at first, in lengths of EM's own step, and what the limit is multiplied by after a
+step that gains and divided by after one that does not: on a plateau slow modes look like none."""
+
+NEGLIGIBLE_COUNT = 1e-3
+"""Counts are measured as if they were no smaller."""
+
+
+class Memory(NamedTuple):
+    """What the last steps have taught."""
+
+    changes: FloatArray
+    """(B, MEMORY, size) of the residual, EM's step, from one step to the next."""
+    moves: FloatArray
+    """(B, MEMORY, size) of what EM's steps lead to."""
+    metric: FloatArray
+    """(B, size) weights in which residuals are measured."""
+    n_kept: np.ndarray
+    """(B,) steps remembered."""
+    reach: FloatArray
+    """(B,) how far an extrapolation may lead, in lengths of EM's own step."""
+
+    @classmethod
+    def empty(cls, n_fits: int, size: int) -> "Memory":
+        """Nothing learnt yet."""
+        steps = (n_fits, MEMORY, size)
+        n_kept, reach = np.zeros(n_fits, dtype=np.int64), np.full(n_fits, FIRST_REACH)
+        return cls(np.zeros(steps), np.zeros(steps), np.ones((n_fits, size)), n_kept, reach)
+
+    def times(self, factor: float) -> "Memory":
+        """The same for rows of which there are `factor` times as many."""
+        return Memory(
+            factor * self.changes, factor * self.moves, self.metric / factor, self.n_kept.copy(), self.reach.copy()
+        )
+
+    def forget(self, which: BoolArray) -> None:
+        """Forget the steps of some fits."""
+        self.n_kept[which] = 0
+
+    def learn(self, which: BoolArray, change: FloatArray, move: FloatArray, metric: FloatArray) -> None:
+        """Remember a step of some fits, the oldest making room; the metric is set with the first."""
+        at = np.flatnonzero(which)
+        first = at[self.n_kept[at] == 0]
+        self.metric[first] = metric[first]
+        full = at[self.n_kept[at] == MEMORY]
+        for kept in (self.changes, self.moves):
+            kept[full, :-1] = kept[full, 1:]
+        self.n_kept[full] -= 1
+        self.changes[at, self.n_kept[at]] = change[at]
+        self.moves[at, self.n_kept[at]] = move[at]
+        self.n_kept[at] += 1
+
+    def adapt_reach(self, lengths: FloatArray, misled: BoolArray) -> None:
+        """Let extrapolations lead farther after steps that gained at the limit, less far after those that misled."""
+        shorter = np.maximum(np.minimum(lengths, self.reach) / FARTHER, 1.0)
+        at_limit = ~misled & (lengths >= 0.999 * self.reach)
+        self.reach[:] = np.where(misled, shorter, np.where(at_limit, FARTHER * self.reach, self.reach))
+
+    def leave_out(self, which: BoolArray) -> None:
+        """Forget some focal sets, (B, M): their counts have become zero."""
+        fits, sets = np.nonzero(which)
+        self.changes[fits, :, sets] = 0.0
+        self.moves[fits, :, sets] = 0.0
+
+
+class Extrapolation(NamedTuple):
+    """Where to go next."""
+
+    target: FloatArray
+    """(B, size) statistics."""
+    lengths: FloatArray
+    """(B,) lengths of the steps beyond EM's own, in lengths of that."""
+
+
+def extrapolate(memory: Memory, vector: FloatArray, left: FloatArray, n_counts: int) -> Extrapolation:
+    """Where the steps lead to: EM's statistics minus the moves that would undo the residual `left`.
+
+    Fits without memory make EM's own step.
+    """
+    most = int(memory.n_kept.max(initial=0))
+    if most == 0:
+        return Extrapolation(vector.copy(), np.zeros(len(vector)))
+    changes = memory.changes[:, :most]
+    is_known = np.arange(most) < memory.n_kept[:, None]
+    weighted = changes * memory.metric[:, None]
+    gram = weighted @ np.swapaxes(changes, 1, 2)
+    right = np.where(is_known, (weighted @ left[..., None])[..., 0], 0.0)
+    squares = np.einsum("bmm->bm", gram)
+    both = is_known[:, :, None] & is_known[:, None, :]
+    gram = np.where(both, gram, 0.0) + np.eye(most) * np.where(is_known, RIDGE * squares, 1.0)[:, None]
+    try:
+        shares = np.linalg.solve(gram, right[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        return Extrapolation(vector.copy(), np.zeros(len(vector)))
+    shares = np.where(np.isfinite(shares).all(axis=1, keepdims=True), shares, 0.0)
+    step = -(shares[:, None, :] @ memory.moves[:, :most])[:, 0]
+    with np.errstate(all="ignore"):
+        squares = (memory.metric * left**2).sum(axis=1)
+        # Where steps grow, what lies behind them is a saddle: the next one leads on, not back.
+        leads_back = (memory.metric * (left + step) * left).sum(axis=1) <= 0
+        step = np.where(leads_back[:, None], memory.reach[:, None] * left, step)
+        lengths = np.sqrt((memory.metric * step**2).sum(axis=1) / squares)
+        step *= np.where(lengths > memory.reach, memory.reach / lengths, 1.0)[:, None]
+    target = vector + step
+    counts = vector[:, :n_counts]
+    target[:, :n_counts] = np.where(counts > 0, np.maximum(target[:, :n_counts], LEAST_COUNT * counts), 0.0)
+    is_known_at_all = memory.n_kept > 0
+    target = np.where(is_known_at_all[:, None], target, vector)
+    return Extrapolation(target, np.where(is_known_at_all, np.minimum(lengths, memory.reach), 0.0))
+
+
+def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatArray:
+    """Weights (B, size) of differences of statistics: about the inverse of their variances."""
+    dim = params.means.shape[2]
+    moments = ClusterMoments.of(vector, layout, dim)
+    set_counts, counts, scatter_counts = (np.maximum(part, NEGLIGIBLE_COUNT) for part in moments[:3])
+    variances = params.variances.mean(axis=1)
+    firsts = 1 / (counts[..., None] * variances[:, None])
+    first, second = products(dim, layout.kind)
+    # Of a symmetric matrix a product of two features is there once: it counts twice.
+    own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
+    seconds = own[:, None] / scatter_counts[..., None]
+    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds).vector(layout)

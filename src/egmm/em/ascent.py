@@ -1,0 +1,351 @@
+"""The EM loop for a batch of fits: passes and steps until hardly anything is left to gain.
+
+Fits step together and leave the batch as they end. Plain EM stops when the log-likelihood's last gain is below the
+tolerance, as the authors' code does. Accelerated EM is plain EM until it crawls; then Anderson's method extrapolates,
+a step being kept only if the objective rises, and a fit ends after several steps that gain a fraction of the tolerance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em.anderson import Memory, extrapolate, metric_of
+from egmm.em.mstep import ClusterMoments, overlap_matrices, second_moments
+from egmm.em.parameters import Parameters, is_single, put, take
+from egmm.em.prior import set_weights
+from egmm.em.problem import Evaluation, Problem
+from egmm.em.soundness import are_degenerate, have_collapsed
+
+FEWEST_EM_STEPS = 4
+"""Steps of EM before Anderson's method may take over."""
+
+CRAWL = 3e-3
+"""Gain per unit weight above which EM is still finding its basin, and is left alone."""
+
+QUIET_STEPS, QUIET = 2, 0.03
+"""A fit ends after so many extrapolated steps in a row that gain less than this share of the tolerance each."""
+
+LEAST_DAMPING = 1e-3
+"""Of a step that does not gain; after it the fit has arrived."""
+
+ROUNDING = 1e-13
+"""Share of the objective by which a step of EM may seem to lower it."""
+
+LIGHT, FALLING = 0.1, 0.9
+"""A set of several clusters is left out where its rows are fewer than this share of the tolerance, which is about what
+that costs, and fall to this share in a step or lower: it would dwindle for ever. Before the fit ends the set is given
+weight again if it would grow."""
+
+TRACE = 1e-13
+"""Weight that sets left out have in the end: without any they could not grow on other rows either."""
+
+REVIVED = 0.1
+"""Rows' worth of weight given back to a focal set that has less but grows: near zero that is too slow to be seen."""
+
+GROWTH = 0.01
+"""Share by which a pass would raise a set's weight for the set to count as growing."""
+
+GROWN_STEPS, MOST_GROWN = 16, 4.0
+"""Passes of growth that a growing set is given at once, and the most it is multiplied by."""
+
+WORTH_GROWING = 0.01
+"""Share of the tolerance that this must gain: what grows gains more with every step."""
+
+MOST_REVIVALS = 5
+"""Times that light sets may be given more weight."""
+
+FIRST_LOOK = 10
+"""Steps after which fits that may be given up are tested for a collapse; then after twice as many, and so on. No fit
+recovers from a collapse, though it may go on for hundreds of steps."""
+
+LATE_LOOK = 160
+"""Steps after which hardly any fit recovers from too few rows in a cluster either, or from one that diverged."""
+
+RUNNING, CONVERGED, STOPPED, LOST, FAILED = range(5)
+"""What became of a fit: still under way, arrived, at the last step allowed, given up as degenerate, at a step that
+cannot be made."""
+
+
+class State(NamedTuple):
+    """Where the fits of a batch are."""
+
+    evaluation: Evaluation
+    here: FloatArray
+    """(B, size) statistics that made the parameters."""
+    memory: Memory
+    is_near: BoolArray
+    """(B,) whether EM crawls."""
+    n_quiet: IntArray
+    """(B,) steps in a row that gained next to nothing."""
+    n_revivals: IntArray
+
+    @classmethod
+    def of(cls, problem: Problem, evaluation: Evaluation) -> "State":
+        """The state before the first step."""
+        n_fits, size = evaluation.vector.shape
+        counts = np.zeros(n_fits, dtype=np.int64)
+        here = _implied(problem, evaluation)
+        return cls(evaluation, here, Memory.empty(n_fits, size), counts > 0, counts, counts.copy())
+
+
+@dataclass
+class Ascent:
+    """EM from the starts of a batch."""
+
+    problem: Problem
+    tol: FloatArray
+    """(B,) on the total objective."""
+    accelerate: bool
+    state: State
+    first_covariances: FloatArray
+    """Of the starts; a collapse is measured by them."""
+    gives_up: bool = False
+    """Whether fits with covariances of their own end where they are seen to have degenerated."""
+    status: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    history: list[FloatArray] = field(default_factory=list)
+    """(B,) log-likelihoods at the start and after every step; NaN of fits that have ended."""
+    n_steps: int = 0
+
+    @classmethod
+    def start(
+        cls,
+        problem: Problem,
+        params: Parameters,
+        tol: FloatArray,
+        *,
+        accelerate: bool,
+        gives_up: bool = False,
+    ) -> "Ascent":
+        """Evaluate the starts."""
+        evaluation = problem.evaluate(params)
+        status = np.where(np.isfinite(evaluation.objective), RUNNING, FAILED)
+        state = State.of(problem, evaluation)
+        first = params.covariances.copy()
+        return cls(problem, tol, accelerate, state, first, gives_up, status, [evaluation.log_likelihood.copy()])
+
+    def on_more_rows(self, problem: Problem, tol: FloatArray) -> "Ascent":
+        """Begin on all rows where this ascent on a sample of them has ended, with what its steps have taught."""
+        params = self.state.evaluation.params
+        ascent = Ascent.start(problem, params, tol, accelerate=self.accelerate, gives_up=self.gives_up)
+        factor = float(problem.settings.weight[0] / self.problem.settings.weight[0])
+        memory = self.state.memory.times(factor)
+        ascent.state = ascent.state._replace(memory=memory, is_near=memory.n_kept > 0)
+        ascent.first_covariances = self.first_covariances
+        return ascent
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any fit is under way."""
+        return bool((self.status == RUNNING).any())
+
+    def log_likelihoods(self, at: int) -> FloatArray:
+        """History of one fit."""
+        values = np.array([step[at] for step in self.history])
+        return values[: np.flatnonzero(~np.isnan(values))[-1] + 1] if not np.isnan(values).all() else values[:1]
+
+    def run(self, max_steps: int, report: Callable[["Ascent"], None] | None = None) -> "Ascent":
+        """Step until all fits have ended, or `max_steps` steps; `report` is called after every step."""
+        live = np.flatnonzero(self.status == RUNNING)
+        problem, state = self._part(live)
+        while len(live) and self.n_steps < max_steps:
+            try:
+                state, status = self._step(problem, state, live)
+            except KeyboardInterrupt:
+                put(self.state, live, state)
+                raise
+            self.n_steps += 1
+            values = np.full(len(self.status), np.nan)
+            values[live] = state.evaluation.log_likelihood
+            self.history.append(values)
+            self.status[live] = status
+            if report is not None or (status != RUNNING).any() or self.n_steps == max_steps:
+                put(self.state, live, state)
+                live = live[status == RUNNING]
+                problem, state = self._part(live)
+            if report is not None:
+                report(self)
+        self.status[live] = STOPPED
+        return self
+
+    def _part(self, live: IntArray) -> tuple[Problem, State]:
+        return self.problem.take(live), take(self.state, live)
+
+    def _step(self, problem: Problem, state: State, live: IntArray) -> tuple[State, IntArray]:
+        """One step of the fits under way; returns where they are, and what became of them."""
+        if not self.accelerate:
+            return self._plain_step(problem, state, self.tol[live])
+        tol = self.tol[live]
+        before = state.evaluation
+        left_out = _light_sets(problem, before, tol)
+        state.memory.leave_out(left_out)
+        left = before.vector - state.here
+        target, lengths = extrapolate(state.memory, before.vector, left, problem.layout.n_counts)
+        after, gains = _try(problem, before, target, left_out)
+        # A bold step that does not gain is made again as EM's own, and what was learnt is forgotten.
+        misled = (state.memory.n_kept > 0) & ~(gains >= 0)
+        is_bold = (state.memory.n_kept > 0) & ~misled
+        _redo(problem, before, before.vector, (target, after, gains), misled)
+        state.memory.adapt_reach(lengths, misled)
+        state.memory.forget(misled)
+        has_arrived = _damp(problem, before, left, (target, after, gains))
+        is_lost = gains == -np.inf
+        put(after, np.flatnonzero(is_lost), take(before, is_lost))
+        was_near = state.is_near & ~misled
+        is_near = (self.n_steps + 1 >= FEWEST_EM_STEPS) & (gains < CRAWL * problem.settings.weight)
+        learns = was_near & is_near & ~is_lost
+        if learns.any():
+            change, move = after.vector - target - left, after.vector - before.vector
+            state.memory.learn(learns, change, move, metric_of(after.vector, after.params, problem.layout))
+        state.memory.forget(~is_near)
+        # A step of EM that gains little says little: only extrapolated ones count, or such as gain nothing at all.
+        n_quiet = np.where(gains < QUIET * tol, state.n_quiet + (is_bold | (gains <= 0)), 0)
+        is_done = has_arrived | (n_quiet >= QUIET_STEPS)
+        state = State(after, target, state.memory, is_near, n_quiet, state.n_revivals)
+        status = np.where(is_lost, FAILED, RUNNING)
+        if (is_done & ~is_lost).any():
+            state, is_done = _revive(problem, state, tol, is_done & ~is_lost)
+            status = np.where(is_done, CONVERGED, status)
+        return state, self._given_up(problem, state, status, live)
+
+    def _plain_step(self, problem: Problem, state: State, tol: FloatArray) -> tuple[State, IntArray]:
+        """A step of the paper's EM."""
+        before = state.evaluation
+        target = before.vector.copy()
+        after, gains = _try(problem, before, target)
+        has_arrived = np.zeros(len(gains), dtype=bool)
+        if not problem.layout.is_exact:
+            has_arrived = _damp(problem, before, before.vector - state.here, (target, after, gains))
+        is_posterior = problem.layout.certainty > 0 or bool((problem.settings.prior.log_det_count > 0).any())
+        rises = gains if is_posterior else after.log_likelihood - before.log_likelihood
+        status = np.where(has_arrived | (rises < tol), CONVERGED, RUNNING)
+        is_lost = gains == -np.inf
+        put(after, np.flatnonzero(is_lost), take(before, is_lost))
+        return state._replace(evaluation=after, here=target), np.where(is_lost, FAILED, status)
+
+    def _given_up(self, problem: Problem, state: State, status: IntArray, live: IntArray) -> IntArray:
+        """Statuses with the fits that are given up: a collapse is looked for after 10 steps, 20, 40 and so on."""
+        n_looks = np.log2((self.n_steps + 1) / FIRST_LOOK)
+        if not self.gives_up or problem.layout.is_shared:
+            return status
+        first = self.first_covariances[live]
+        is_stuck = status == FAILED
+        if is_stuck.any():  # What cannot go on because it has degenerated is given up, not in error.
+            status = np.where(is_stuck & are_degenerate(problem, state.evaluation, first), LOST, status)
+        is_running = status == RUNNING
+        if n_looks < 0 or n_looks != int(n_looks) or not is_running.any():
+            return status
+        if self.n_steps + 1 < LATE_LOOK:
+            is_lost = have_collapsed(state.evaluation.params, first, problem.settings, problem.layout)
+        else:
+            is_lost = are_degenerate(problem, state.evaluation, first)
+        return np.where(is_running & is_lost, LOST, status)
+
+
+def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
+    """Statistics that the parameters are made of, at the counts of their pass."""
+    params, layout = evaluation.params, problem.layout
+    moments = ClusterMoments.of(evaluation.vector, layout, params.means.shape[2])
+    if layout.is_shared:
+        firsts = overlap_matrices(moments.set_counts, layout.shares) @ params.means
+        return moments._replace(firsts=firsts).vector(layout)
+    counts, scatter_counts = moments.counts[..., None], moments.scatter_counts[..., None]
+    at_means = second_moments(params.means, np.zeros_like(params.covariances), layout)
+    within = second_moments(np.zeros_like(params.means), params.covariances, layout)
+    seconds = scatter_counts * within + counts * at_means
+    return moments._replace(firsts=counts * params.means, seconds=seconds).vector(layout)
+
+
+def _try(
+    problem: Problem, before: Evaluation, target: FloatArray, left_out: BoolArray | None = None
+) -> tuple[Evaluation, FloatArray]:
+    """Evaluate the parameters made of statistics, and what the step to them gains; -inf where it cannot be made."""
+    params, is_proper = problem.maximise(target, before.params)
+    if left_out is not None and left_out.any():
+        weights = np.where(left_out, 0.0, params.weights)
+        params = params._replace(weights=weights / weights.sum(axis=1, keepdims=True))
+    after = problem.evaluate(params)
+    return after, np.where(is_proper, problem.gains(before, after), -np.inf)
+
+
+def _redo(problem: Problem, before: Evaluation, targets: FloatArray, made: Any, which: BoolArray) -> None:
+    """Make the steps of some fits again, to other statistics; `made` is (target, after, gains) in place."""
+    at = np.flatnonzero(which)
+    if not len(at):
+        return
+    target, after, gains = made
+    target[at] = targets[at]
+    again, again_gains = _try(problem.take(at), take(before, at), target[at])
+    put(after, at, again)
+    gains[at] = again_gains
+
+
+def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> BoolArray:
+    """Shorten steps that do not gain; returns the fits that no step takes further: they stay where they were."""
+    _, after, gains = made
+    floor = -ROUNDING * np.abs(before.objective)
+    damping = 0.5
+    while damping > LEAST_DAMPING and (gains < floor).any():
+        _redo(problem, before, before.vector - (1 - damping) * left, made, gains < floor)
+        damping *= 0.5
+    has_arrived = (gains < floor) & (gains > -np.inf)
+    at = np.flatnonzero(has_arrived)
+    if len(at):
+        put(after, at, take(before, at))
+        gains[at] = 0.0
+    return np.asarray(has_arrived)
+
+
+def _light_sets(problem: Problem, evaluation: Evaluation, tol: FloatArray) -> BoolArray:
+    """Sets of several clusters that have next to no rows and fewer with each step, (B, M)."""
+    shares, counts = problem.layout.shares, evaluation.statistics.set_counts
+    expected = (1 + problem.layout.certainty) * problem.settings.weight[:, None] * evaluation.params.weights
+    is_light = (counts < LIGHT * tol[:, None]) & (counts < FALLING * expected)
+    return np.asarray(is_light & ~is_single(shares) & (counts > 0))
+
+
+def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray) -> tuple[State, BoolArray]:
+    """Give light focal sets that still grow more weight at once; returns the state, and the fits that have ended.
+
+    A fit whose light sets grow is at a saddle, not a maximum, and gains are yet to come.
+    """
+    at = np.flatnonzero(is_done)
+    part, done = problem.take(at), take(state, at)
+    params, shares = done.evaluation.params, problem.layout.shares
+    weights = params.weights
+    is_out = weights < TRACE
+    asked = done.evaluation
+    if is_out.any():  # What is left out grows only if it is given a trace of weight.
+        asked_weights = np.maximum(weights, TRACE)
+        asked_weights /= asked_weights.sum(axis=1, keepdims=True)
+        asked = part.evaluate(params._replace(weights=asked_weights))
+        is_worse = ~np.isfinite(asked.objective)
+        if is_worse.any():
+            put(asked, np.flatnonzero(is_worse), take(done.evaluation, is_worse))
+        put(state, at, done._replace(evaluation=asked))
+    current = asked.params.weights
+    following = set_weights(asked.statistics.set_counts, shares, problem.layout.certainty)
+    is_growing = following > (1 + GROWTH) * current
+    may = is_growing.any(axis=1) & (done.n_revivals < MOST_REVIVALS)
+    if not may.any():
+        return state, is_done
+    # At once what some steps of such growth would make, and of a set that has died out a little.
+    with np.errstate(all="ignore"):
+        factors = np.minimum((following / current) ** GROWN_STEPS, MOST_GROWN)
+    grown = np.maximum(current * factors, REVIVED / part.settings.weight[:, None])
+    weights = np.where(is_growing, grown, current)
+    some = np.flatnonzero(may)
+    revived_params = take(asked.params, some)._replace(weights=(weights / weights.sum(axis=1, keepdims=True))[some])
+    revived = part.take(some).evaluate(revived_params)
+    pays = revived.objective - asked.objective[some] > WORTH_GROWING * tol[at][some]
+    if not pays.any():
+        return state, is_done
+    paid = np.flatnonzero(pays)
+    fresh = State.of(part.take(some[paid]), take(revived, paid))
+    fresh = fresh._replace(n_revivals=done.n_revivals[some[paid]] + 1)
+    put(state, at[some[paid]], fresh)
+    is_done = is_done.copy()
+    is_done[at[some[paid]]] = False
+    return state, is_done

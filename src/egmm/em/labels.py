@@ -1,0 +1,89 @@
+"""Labels that EM starts from: by k-means, on principal components, or nearest to rows drawn at random."""
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
+
+from egmm._checks import FloatArray, IntArray
+from egmm.em.kmeans import kmeans
+from egmm.em.sample import Sample
+from egmm.em.statistics import TINY
+
+LEAST_RUNS, MOST_RUNS = 10, 30
+"""Runs of k-means on components: the best serves the whole fit, and the more there are the less the seed matters."""
+
+FEW_ROWS = 5_000
+"""Rows of a sample from which on the least runs do."""
+
+SCALINGS = (0.5, 0.0, 1.0)
+"""Powers of their deviation that components are divided by before k-means."""
+
+ROUND_OFF = 1e-13
+"""Deviation of a feature, as part of its largest value, below which it is constant."""
+
+
+def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+    """Cluster the sample by k-means, one run from a k-means++ start."""
+    return _complete([kmeans(*sample, n_clusters, 1, random)], n_clusters)[0]
+
+
+def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArray]:
+    """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
+
+    Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
+    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
+    and those that leave a cluster without rows not at all.
+    """
+    components, deviations = principal_components(sample)
+    if not deviations.size:  # Rows that are equal but for rounding are one group.
+        return _complete([np.zeros(len(sample.rows), dtype=np.int64)], n_clusters)
+    n_runs = int(np.clip(LEAST_RUNS * FEW_ROWS // len(sample.rows), LEAST_RUNS, MOST_RUNS))
+    random = np.random.RandomState(seed)
+    found: dict[bytes, IntArray] = {}
+    for power in SCALINGS:
+        labels = kmeans(components / deviations**power, sample.weights, n_clusters, n_runs, random)
+        found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
+    return _complete(list(found.values()), n_clusters)
+
+
+def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
+    """Labels that give every cluster rows. Rows that differ by rounding alone k-means cannot tell apart."""
+    n_groups = [len(np.unique(labels)) for labels in found]
+    if max(n_groups) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} but k-means finds no more than {max(n_groups)} in X: other rows are too close to "
+            "be told apart; use fewer clusters."
+        )
+    return [labels for labels, count in zip(found, n_groups, strict=True) if count == n_clusters]
+
+
+def _in_order_of_appearance(labels: IntArray) -> IntArray:
+    """Count clusters in the order in which rows name them."""
+    firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+    return np.asarray(np.argsort(np.argsort(firsts))[inverse])
+
+
+def principal_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
+    """Principal components of the standardised rows, and their standard deviations. Units do not matter."""
+    rows, weights = sample
+    share = weights / weights.sum()
+    offsets = rows - share @ rows
+    deviations = np.sqrt(share @ offsets**2)
+    offsets /= np.where(deviations > ROUND_OFF * np.abs(rows).max(axis=0), deviations, np.inf)
+    _, spreads, axes = np.linalg.svd(np.sqrt(share)[:, None] * offsets, full_matrices=False)
+    kept = spreads > 1e-6 * max(spreads[0], TINY)
+    return np.asarray(offsets @ axes[kept].T), np.asarray(spreads[kept])
+
+
+def random_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
+    """Assign the sample to the nearest of `n_clusters` distinct rows drawn by weight."""
+    chance = sample.weights / sample.weights.sum()
+    drawn = random.choice(len(chance), size=n_clusters, replace=False, p=chance)
+    labels = nearest_labels(sample.rows, sample.rows[drawn])
+    labels[drawn] = np.arange(n_clusters)  # Rounding may put a row nearer to its neighbour than to itself.
+    return labels
+
+
+def nearest_labels(X: FloatArray, means: FloatArray) -> IntArray:
+    """Index of the nearest mean."""
+    shift = means.mean(axis=0)
+    return np.asarray(pairwise_distances_argmin(X - shift, means - shift), dtype=np.int64)

@@ -1,0 +1,134 @@
+"""Files of fitted mixtures, read with suspicion: people edit JSON, and files come from others."""
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import FloatArray, check_finite_matrix, check_integer, check_real
+from egmm.belief.focal import FocalSets
+from egmm.em.assign import in_units
+from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.parameters import focal_parameters, precision_factors
+
+FORMAT = "egmm.EGMM/1"
+
+FITTED = (
+    "weights_",
+    "means_",
+    "covariances_",
+    "focal_means_",
+    "focal_covariances_",
+    "log_likelihood_",
+    "log_likelihood_history_",
+    "entropy_",
+    "ebic_",
+    "n_parameters_",
+    "n_iter_",
+    "converged_",
+    "degenerate_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+"""Fitted attributes kept in a file."""
+
+STORED = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
+"""Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
+
+ALIKE = 1e-6
+"""How far what follows from other entries may be from what the file says, in deviations of the rows."""
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the entries of a file that says to be a model, or say why it is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(document, dict):
+        raise TypeError(f"it must be a JSON object, got a {type(document).__name__}")
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+    for name in ("parameters", "fitted"):
+        if not isinstance(document[name], dict):
+            raise TypeError(f"its entry {name!r} must be an object, got a {type(document[name]).__name__}")
+    if document["parameters"].get("checkpoint") is not None:
+        raise ValueError("checkpoint must be null: a model file may not say where a later fit is to write")
+    return document
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"it holds {name}, no number of a fitted model")
+
+
+def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -> dict[str, Any]:
+    """Return the fitted attributes of a mixture with these focal sets, all of them checked."""
+    n_features = check_integer("n_features_in_", entries["n_features_in_"], 1)
+    code = resolve_covariance(covariance, n_features)
+    found: dict[str, Any] = {name: entries[name] for name in FITTED if name != "feature_names_in_"}
+    found |= _arrays(entries, focal, code, n_features)
+    found |= _names(entries, n_features)
+    for name in ("log_likelihood_", "ebic_", "entropy_"):
+        found[name] = check_real(name, entries[name])
+    check_integer("n_parameters_", entries["n_parameters_"], 1)
+    check_integer("n_iter_", entries["n_iter_"], 0)
+    for name in ("converged_", "degenerate_"):
+        if not isinstance(entries[name], bool):
+            raise TypeError(f"{name} must be true or false, got {entries[name]!r}")
+    history = check_finite_matrix("log_likelihood_history_", entries["log_likelihood_history_"], (None,))
+    if len(history) != entries["n_iter_"] + 1:
+        raise ValueError(f"log_likelihood_history_ must have {entries['n_iter_'] + 1} values, got {len(history)}")
+    weight = 2.0 * (found["log_likelihood_"] - found["ebic_"]) / entries["n_parameters_"]
+    if not (isfinite(weight) and weight < np.log(np.finfo(float).max)):
+        raise ValueError("log_likelihood_, ebic_ and n_parameters_ contradict each other: they tell no number of rows")
+    return found | {"log_likelihood_history_": history}
+
+
+def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features: int) -> dict[str, FloatArray]:
+    """Weights, means and covariances, and those of the focal sets, which follow from them."""
+    diagonal, is_shared = is_diagonal(code), code in SHARED
+    square = (n_features,) if diagonal else (n_features, n_features)
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "weights_": (len(focal),),
+        "means_": (focal.n_clusters, n_features),
+        "covariances_": square if is_shared else (focal.n_clusters, *square),
+        "focal_means_": (len(focal), n_features),
+        "focal_covariances_": square if is_shared else (len(focal), *square),
+    }
+    found = {name: check_finite_matrix(name, entries[name], shape) for name, shape in shapes.items()}
+    weights, means, covariances = found["weights_"], found["means_"], found["covariances_"]
+    if (weights < 0).any() or abs(weights.sum() - 1) > ALIKE:
+        raise ValueError(f"weights_ must be at least 0 and sum to 1, got a sum of {weights.sum():.6g}")
+    variances = covariances if diagonal else np.einsum("...dd->...d", covariances)
+    if not (variances > 0).all():
+        raise ValueError(f"covariances_ must have variances above 0, got {variances.min():.6g}")
+    deviations = np.sqrt(variances)
+    if not diagonal:
+        scaled = covariances / (deviations[..., :, None] * deviations[..., None, :])
+        if np.abs(scaled - np.swapaxes(scaled, -1, -2)).max() > ALIKE:
+            raise ValueError("covariances_ must be symmetric")
+    params, units = in_units(weights, means, covariances, code)
+    if not precision_factors(params.covariances, diagonal=diagonal).is_definite[0]:
+        smallest = variances.min() if diagonal else np.linalg.eigvalsh(covariances).min()
+        raise ValueError(f"covariances_ must be positive definite (smallest eigenvalue {smallest:.3g})")
+    follows = focal_parameters(params, focal.shares, units, is_shared=is_shared)
+    unit = deviations.reshape(-1, n_features).max(axis=0)
+    is_alike = (np.abs(follows[0] - found["focal_means_"]) <= ALIKE * (unit + np.abs(units.centre))).all()
+    squares = unit**2 if diagonal else np.multiply.outer(unit, unit)
+    is_alike &= (np.abs(follows[1] - found["focal_covariances_"]) <= ALIKE * squares).all()
+    if not is_alike:
+        raise ValueError("focal_means_ and focal_covariances_ do not follow from means_ and covariances_")
+    return found
+
+
+def _names(entries: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+    """Names of the features, if there are any."""
+    if "feature_names_in_" not in entries:
+        return {}
+    names = entries["feature_names_in_"]
+    if not (isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"feature_names_in_ must be {n_features} names")
+    return {"feature_names_in_": np.array(names, dtype=object)}

@@ -1,0 +1,70 @@
+"""Limits of axes that a few far rows do not decide, and what is said of the rows outside."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import FloatArray
+from egmm.plotting.style import muted
+
+FEW_ROWS = 50
+"""With fewer rows all are shown: each matters."""
+
+CORE = (0.02, 0.98)
+"""Quantiles between which the bulk of the rows lies."""
+
+REACH = 0.75
+"""How far beyond the core the axes may go, as a share of its width."""
+
+CAPTION = "caption"
+"""Mark of the text that `write_caption` writes."""
+
+PADDING = 0.04
+"""Room beyond the outermost row shown, as a share of the width."""
+
+
+def robust_range(values: FloatArray, also: Any = ()) -> tuple[float, float]:
+    """Limits of one axis: those of all values, unless a few lie far outside the others; `also` is always shown.
+
+    >>> robust_range(np.r_[np.linspace(0, 1, 99), 100.0])[1] < 3
+    True
+    """
+    kept = np.concatenate([np.ravel(also), values]) if len(values) < FEW_ROWS else np.ravel(also)
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if len(values) >= FEW_ROWS:
+        first, last = np.quantile(values, CORE, method="nearest")
+        reach = REACH * (last - first)
+        low, high = max(low, float(first - reach)), min(high, float(last + reach))
+        if high <= low:  # nearly all values are equal
+            low, high = float(values.min()), float(values.max())
+    if len(kept):
+        low, high = min(low, float(kept.min())), max(high, float(kept.max()))
+    pad = PADDING * (high - low) or max(abs(low), 1.0) * PADDING
+    return low - pad, high + pad
+
+
+def set_robust_limits(ax: Any, points: FloatArray, also: FloatArray | None = None) -> int:
+    """Set both limits of Axes and return how many rows lie outside; points `also` are always inside."""
+    shown = np.empty((0, 2)) if also is None else also
+    x, y = (robust_range(points[:, k], shown[:, k]) for k in (0, 1))
+    ax.set(xlim=x, ylim=y)
+    inside = (points >= [x[0], y[0]]).all(axis=1) & (points <= [x[1], y[1]]).all(axis=1)
+    return int((~inside).sum())
+
+
+def outside_note(n_outside: int) -> list[str]:
+    """Say how many rows are not shown.
+
+    >>> outside_note(0), outside_note(1), outside_note(7)
+    ([], ['1 row outside'], ['7 rows outside'])
+    """
+    return [f"{n_outside:,} row{'' if n_outside == 1 else 's'} outside".replace(",", " ")] if n_outside else []
+
+
+def write_caption(ax: Any, parts: Sequence[str]) -> None:
+    """Write what must be known to read a plot above its left corner, small; a title has room above it."""
+    if not parts:
+        return
+    place = {"xy": (0, 1), "xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
+    ax.annotate(" · ".join(parts), **place, fontsize="x-small", color=muted(ax), gid=CAPTION)

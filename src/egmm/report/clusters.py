@@ -1,0 +1,168 @@
+"""What the clusters are, as HTML: cards in words, profiles as a heat map, known classes beside clusters, rules."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from egmm.belief.decisions import REWARD
+from egmm.belief.partition import CredalPartition
+from egmm.explanation import Profile, explain, profiles
+from egmm.metrics import ari, nmi
+from egmm.plotting.style import cluster_colours
+
+MOST_FEATURES = 30
+"""Features in the table of profiles: those with the largest differences."""
+
+MOST_CLASSES = 20
+"""Known classes in the table beside clusters: the commonest."""
+
+STRONGEST = 3.0
+"""Difference, in standard deviations within clusters, that has the strongest colour."""
+
+MOST_RULES = 8
+MOST_EXPLAINED = 20_000
+"""Rows that rules are looked for in; of more a sample."""
+
+HIGH, LOW = "0, 110, 180", "205, 85, 0"
+
+
+def clusters_html(
+    partition: CredalPartition,
+    X: Any,
+    names: Sequence[str],
+    classes: Any = None,
+    rule: str = "heaviest",
+    reward: float = REWARD,
+) -> str:
+    """Sections on what the clusters are; classes are text, empty where a row has none."""
+    n_open = np.bincount(partition.labels()[partition.is_open(rule, reward)], minlength=partition.n_clusters)
+    found = profiles(partition, X, names)
+    parts = [_cards(found, n_open.tolist(), len(partition)), _heat_map(found, names)]
+    if classes is not None and np.any(np.asarray(classes) != ""):
+        parts.append(_cross_table(partition, np.asarray(classes)))
+    if partition.n_clusters > 1 and np.isfinite(X).all():
+        parts.append(_rules(partition, np.asarray(X), names))
+    return "\n".join(parts)
+
+
+def _section(key: str, title: str, body: str) -> str:
+    return f'<section aria-labelledby="h-{key}"><h2 id="h-{key}">{escape(title)}</h2>{body}</section>'
+
+
+def _swatch(cluster: int, n_clusters: int) -> str:
+    colour = "".join(f"{round(255 * part):02x}" for part in cluster_colours(n_clusters)[cluster])
+    return f'<span class="swatch" style="background:#{colour}"></span>'
+
+
+def _cards(found: Sequence[Profile], open_counts: Sequence[int], n_rows: int) -> str:
+    cards = []
+    for profile, n_open in zip(found, open_counts, strict=True):
+        noun = "row" if profile.n_rows == 1 else "rows"
+        share = f"{100 * profile.n_rows / max(n_rows, 1):.0f} %"
+        doubt = f", {_spaced(n_open)} of them open" if n_open > 0 else ""
+        size = f"{_spaced(profile.n_rows)} {noun} ({share}){doubt}"
+        cards.append(
+            f'<div class="card"><h3>{_swatch(profile.cluster, len(found))}Cluster {profile.cluster + 1}</h3>'
+            f"<p><strong>{escape(profile.words)}</strong></p><p>{escape(size)}</p></div>"
+        )
+    note = (
+        '<p class="note">Words compare the mean of a cluster with that of all other rows: at least 0.8 standard '
+        "deviations within clusters, <em>very</em> from 2.5.</p>"
+    )
+    return _section("clusters", "What the clusters are", f'<div class="cards">{"".join(cards)}</div>{note}')
+
+
+def _heat_map(found: Sequence[Profile], names: Sequence[str]) -> str:
+    differences = np.array([profile.differences for profile in found])
+    shown = np.argsort(-np.abs(differences).max(axis=0), kind="stable")[:MOST_FEATURES]
+    head = "".join(f"<th>{_swatch(p.cluster, len(found))}{p.cluster + 1}</th>" for p in found)
+    lines = []
+    for d in shown:
+        cells = "".join(_cell(profile, int(d)) for profile in found)
+        lines.append(f'<tr><th class="text">{escape(str(names[d]))}</th>{cells}</tr>')
+    left = len(names) - len(shown)
+    more = f" {left} features that differ less are not shown." if left else ""
+    note = (
+        '<p class="note">Mean ± standard deviation of each cluster, rows weighted by pignistic probability. Blue is '
+        f"above the other rows, orange below; the stronger, the further apart.{more}</p>"
+    )
+    table = f'<table class="heat"><thead><tr><th>feature</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+    return _section("profiles", "Profiles", f'<div class="scroll">{table}</div>{note}')
+
+
+def _cell(profile: Profile, feature: int) -> str:
+    difference = float(profile.differences[feature])
+    strength = min(abs(difference) / STRONGEST, 1.0) * 0.6
+    colour = HIGH if difference > 0 else LOW
+    mean, deviation = profile.means[feature], profile.deviations[feature]
+    text = "–" if np.isnan(mean) else f"{_number(mean)} ± {_number(deviation)}"
+    return f'<td style="background:rgba({colour}, {strength:.2f})" title="{difference:+.1f} deviations">{text}</td>'
+
+
+def _spaced(count: int) -> str:
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def _number(value: float) -> str:
+    """Four digits, without an exponent where that is readable."""
+    return f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.0f}"
+
+
+def _cross_table(partition: CredalPartition, classes: Any) -> str:
+    known = np.flatnonzero(classes != "")
+    values, counts = np.unique(classes[known], return_counts=True)
+    listed = values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+    sure = partition.lower()[known]
+    n_clusters = partition.n_clusters
+    head = "".join(f"<th>{_swatch(k, n_clusters)}{k + 1}</th>" for k in range(n_clusters))
+    lines = []
+    for value in sorted(listed):
+        here = sure[classes[known] == value]
+        numbers = [*here.sum(axis=0).tolist(), int((~here.any(axis=1)).sum()), len(here)]
+        cells = "".join(f"<td>{count or '·'}</td>" for count in numbers)
+        lines.append(f'<tr><th class="text">{escape(str(value))}</th>{cells}</tr>')
+    head = f"<tr><th>class</th>{head}<th>open</th><th>all</th></tr>"
+    table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+    more = f" The {len(listed)} commonest of {len(values)} classes." if len(values) > len(listed) else ""
+    labels = partition.labels()[known]
+    scores = f"ARI {ari(classes[known], labels):.3f}, NMI {nmi(classes[known], labels):.3f}"
+    said = f"Rows of each known class that are surely in a cluster, and those that are open.{more}"
+    note = f'<p class="note">{said} Agreement of best clusters and classes: {scores}.</p>'
+    return _section("classes", "Known classes and clusters", f'<div class="scroll">{table}</div>{note}')
+
+
+def class_data(classes: Any, labels: Any, drawn: Any) -> dict[str, Any]:
+    """Known classes of the rows drawn, their names, and a colour for each: that of the cluster it agrees with most."""
+    known = classes != ""
+    names, numbers = np.unique(classes[known].astype(str), return_inverse=True)
+    n_colours = max(len(names), int(labels.max(initial=0)) + 1)
+    together = np.zeros((len(names), n_colours))
+    np.add.at(together, (numbers, labels[known]), 1.0)
+    chosen = cluster_colours(n_colours)[linear_sum_assignment(-together)[1]]
+    colours = ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in chosen]
+    return {"classes": classes[drawn].tolist(), "classNames": names.tolist(), "classColours": colours}
+
+
+def _rules(partition: CredalPartition, X: Any, names: Sequence[str]) -> str:
+    some = np.arange(len(X))
+    if len(some) > MOST_EXPLAINED:
+        some = np.sort(np.random.default_rng(0).choice(some, MOST_EXPLAINED, replace=False))
+    if (partition.focal_sets.cardinalities[partition[some].sets()] == 0).all():
+        return ""
+    found = explain(partition[some], X[some], feature_names=list(names), max_leaves=MOST_RULES)
+    lines = [
+        f'<tr><td class="text">{escape(" and ".join(rule.conditions) or "all rows")}</td>'
+        f"<td>{escape(rule.label)}</td>"
+        f"<td>{rule.rows}</td><td>{100 * rule.agreement:.0f} %</td></tr>"
+        for rule in found.rules
+    ]
+    head = "<tr><th>if</th><th>then</th><th>rows</th><th>agreement</th></tr>"
+    table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+    of = f" They were found on a sample of {len(some)} rows." if len(some) < len(X) else ""
+    note = (
+        f'<p class="note">Rules that explain the clusters by thresholds; several clusters mean “one of these”.{of}</p>'
+    )
+    return _section("rules", "Rules", f'<div class="scroll">{table}</div>{note}')
