@@ -143,9 +143,10 @@ def test_a_weight_counts_as_repeating_a_row(X):
 
 
 def test_data_frames_keep_their_names(X, tmp_path):
-    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(len(X))])
     model = AutoEGMM(range(1, 6), covariance=["EII", "EEE"], random_state=0).fit(frame)
     assert list(model.feature_names_in_) == ["a", "b"]
+    assert list(model.partition(frame).table().index) == list(frame.index)
     model.predict(frame)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"a": "c"}))

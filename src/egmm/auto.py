@@ -23,7 +23,9 @@ from egmm._checks import (
     check_sample_weight,
     reading_numbers,
 )
+from egmm._documented import Documented
 from egmm._files import replacing
+from egmm._frames import row_names
 from egmm.belief.decisions import REWARD, SET_RULES
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
@@ -76,7 +78,7 @@ class Stability(NamedTuple):
         )
 
 
-class AutoEGMM(ClusterMixin, BaseEstimator):
+class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     r"""Evidential clustering without choices: the consensus of the Gaussian mixtures that a search finds sound.
 
     The search fits every number of clusters with every covariance model. EBIC chooses the number of clusters, unless a
@@ -319,7 +321,7 @@ class AutoEGMM(ClusterMixin, BaseEstimator):
         """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_)
+        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
 
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row under the mixture of the models, (n_samples,); X and out as for `predict`."""

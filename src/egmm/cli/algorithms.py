@@ -191,7 +191,7 @@ def _sentences(peer: Peer) -> list[str]:
     chosen = "" if peer.selection is None else f", chosen by {peer.selection.criterion.upper()}"
     n_open = int(partition.is_open(*peer.decision).sum())
     found = [f"{kind} with {partition.n_clusters} clusters{chosen}, fitted to {n_rows} rows."]
-    found.append(f"{n_rows - n_open} rows are sure of one cluster or of none, {n_open} are left open.")
+    found.append(f"{n_rows - n_open} rows are sure of one cluster or of none, {n_open} are open.")
     n_outliers = int(partition.outliers().sum())
     return found + (
         [f"{n_outliers} rows belong to no cluster: the empty set has most of their mass."] * bool(n_outliers)

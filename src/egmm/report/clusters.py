@@ -42,7 +42,7 @@ def clusters_html(
     found = profiles(partition, X, names)
     parts = [_cards(found, n_open.tolist(), len(partition)), _heat_map(found, names)]
     if classes is not None and np.any(np.asarray(classes) != ""):
-        parts.append(_cross_table(partition, np.asarray(classes)))
+        parts.append(_cross_table(partition, np.asarray(classes), rule, reward))
     if partition.n_clusters > 1 and np.isfinite(X).all():
         parts.append(_rules(partition, np.asarray(X), names))
     return "\n".join(parts)
@@ -111,11 +111,11 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.0f}"
 
 
-def _cross_table(partition: CredalPartition, classes: Any) -> str:
+def _cross_table(partition: CredalPartition, classes: Any, rule: str, reward: float) -> str:
     known = np.flatnonzero(classes != "")
     values, counts = np.unique(classes[known], return_counts=True)
     listed = values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
-    sure = partition.lower()[known]
+    sure = partition.lower("mass" if rule == "heaviest" else rule, reward)[known]
     n_clusters = partition.n_clusters
     head = "".join(f"<th>{_swatch(k, n_clusters)}{k + 1}</th>" for k in range(n_clusters))
     lines = []
