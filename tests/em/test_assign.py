@@ -10,6 +10,10 @@ from egmm.em.parameters import precision_factors
 from egmm.rows.source import UnusableRowsError
 
 
+def factor_of(covariance):
+    return precision_factors(covariance[None, None], diagonal=False).factors[0, 0]
+
+
 @pytest.fixture(params=["shared", "full"])
 def case(request, rng, mixture, model_of):
     truth = mixture("pairs", 4, 3, request.param)
@@ -58,7 +62,7 @@ def test_totals_are_sums_over_rows(rng, case, backend, weighted) -> None:
 def test_distances_are_to_the_nearest_component(rng, case) -> None:
     truth, X, _ = case
     components = [truth.component(j) for j in range(len(truth.sets))]
-    factors = np.stack([precision_factors(covariance)[0] for _, covariance in components])
+    factors = np.stack([factor_of(covariance) for _, covariance in components])
     got = assign.squared_distances(X, None, np.array([mean for mean, _ in components]), factors)
     expected = [min((x - mean) @ np.linalg.solve(spread, x - mean) for mean, spread in components) for x in X]
     np.testing.assert_allclose(got, expected, rtol=1e-10)
@@ -70,12 +74,18 @@ def test_a_row_too_far_for_any_density_is_refused(case, model_of, backend) -> No
     truth = replace(truth, means=1e-10 * truth.means, covariances=1e-20 * truth.covariances)
     rows = np.vstack([1e-10 * X[:5], [[1e149, 0.0, 0.0]], 1e-10 * X[5:9]])
     model = model_of(truth)
-    factors = np.stack([precision_factors(truth.component(j)[1])[0] for j in range(len(truth.sets))])
-    for ask in (
-        lambda rows: assign.masses(rows, None, model, backend),
+    factors = np.stack([factor_of(truth.component(j)[1]) for j in range(len(truth.sets))])
+    asks = [
+        lambda rows: assign.log_densities(rows, None, model, backend),
         lambda rows: assign.totals(rows, None, model, backend),
         lambda rows: assign.squared_distances(rows, None, np.zeros((len(factors), 3)), factors),
-    ):
+    ]
+    if model.kind == "linear":
+        # With one covariance the nearest clusters are known from slopes alone.
+        np.testing.assert_allclose(assign.masses(rows, None, model, backend).sum(axis=1), 1.0)
+    else:
+        asks.append(lambda rows: assign.masses(rows, None, model, backend))
+    for ask in asks:
         ask(np.delete(rows, 5, axis=0))
         with pytest.raises(UnusableRowsError, match="too far from every cluster"):
             ask(rows)

@@ -8,12 +8,10 @@ from sklearn.mixture import GaussianMixture
 from egmm import EGMM
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
 from egmm.em.parameters import Parameters
-from egmm.em.problem import Problem
-from egmm.em.replicates import Mixtures, coefficients, posteriors, refit
+from egmm.em.replicates import Mixtures, Posteriors, Start
+from egmm.em.replicates import refit as refit_all
 from egmm.em.statistics import moments
-from egmm.rows.array import ArrayRows
-
-NO_RIDGE = np.zeros(3)
+from em.problems import ascend, problem_of
 
 
 @pytest.fixture(scope="module")
@@ -32,43 +30,70 @@ def counts(rows):
     return np.array([np.bincount(draw, minlength=len(rows)) for draw in draws], dtype=float)
 
 
-def start(rows, model):
+def start(rows, model, reg_covar=0.0) -> Start:
     fitted = EGMM(3, focal_sets="singletons", covariance=model, random_state=0).fit(rows)
-    return Parameters(fitted.weights_, fitted.means_, fitted.covariances_)
+    found = np.asarray(fitted.covariances_)
+    if is_diagonal(model):
+        found = np.einsum("...dd->...d", found)
+    return Start(fitted.weights_, fitted.means_, found, model, reg_covar)
 
 
-def one(mixtures, at, model):
-    weights, means, covariances = (part[at] for part in mixtures)
-    return Parameters(weights, means, covariances[0] if model in SHARED else covariances)
+def refit(rows, counts, first, tol, max_iter):
+    return refit_all(rows, counts, moments(rows, None), first, tol, max_iter)
+
+
+def parameters(problem, mixtures, at, model) -> Parameters:
+    """One of the mixtures in the units of a problem of the same rows."""
+    units = problem.units
+    own = mixtures.covariances[at][:1] if model in SHARED else mixtures.covariances[at]
+    if is_diagonal(model):
+        own = np.einsum("kdd->kd", own)
+    means = (mixtures.means[at] - units.centre) / units.scale
+    within = units.covariances_in(own, diagonal=is_diagonal(model))
+    return Parameters(mixtures.weights[at][None], means[None], within[None])
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_replicate_ends_where_em_stands_still(rows, counts, model):
-    first = start(rows, model)
-    mixtures, is_fitted = refit(rows, counts, first, model, NO_RIDGE, 1e-9, 5000)
+    mixtures, is_fitted = refit(rows, counts, start(rows, model), 1e-9, 5000)
     assert is_fitted.all()
     for at, weight in enumerate(counts):
-        with ArrayRows(rows, weight) as source:
-            total = moments(rows, weight)._replace(centre=np.zeros(3), scatter=(rows.T * weight) @ rows)
-            problem = Problem(source, total, np.eye(3), model, NO_RIDGE, "numpy")
-            last = problem.evaluate(one(mixtures, at, model))
-            again = problem.evaluate(problem.m_step(last))
-            assert last.log_likelihood >= problem.evaluate(first).log_likelihood
-        assert again.log_likelihood - last.log_likelihood < 1e-7
+        problem = problem_of(rows, "singletons", 3, model, weight=weight)
+        last = problem.evaluate(parameters(problem, mixtures, at, model))
+        params, is_proper = problem.maximise(last.vector, last.params)
+        assert is_proper.all()
+        again = problem.evaluate(params)
+        assert again.log_likelihood[0] - last.log_likelihood[0] < 1e-7
         np.testing.assert_allclose(again.params.means, last.params.means, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_replicates_are_weighted_single_fits(rows, counts, model):
+    first = start(rows, model)
+    mixtures, _ = refit(rows, counts, first, 1e-8, 5000)
+    for at, weight in enumerate(counts[:3]):
+        problem = problem_of(rows, "singletons", 3, model, weight=weight)
+        begin = Mixtures(
+            first.weights[None],
+            first.means[None],
+            np.broadcast_to(first.covariances[..., None] * np.eye(3), (1, 3, 3, 3))
+            if is_diagonal(model)
+            else np.broadcast_to(first.covariances, (1, 3, 3, 3)),
+        )
+        alone = ascend(problem, parameters(problem, begin, 0, model), tol=1e-8, max_iter=5000)
+        found = problem.evaluate(parameters(problem, mixtures, at, model))
+        assert found.log_likelihood[0] == pytest.approx(alone.objectives[-1], abs=1e-5)
 
 
 @pytest.mark.parametrize(("model", "kind"), [("VVV", "full"), ("EEE", "tied"), ("VVI", "diag"), ("VII", "spherical")])
 def test_a_replicate_is_scikit_learns_mixture_of_the_rows_drawn(rows, counts, model, kind):
     first = start(rows, model)
-    mixtures, _ = refit(rows, counts, first, model, NO_RIDGE, 1e-9, 5000)
+    mixtures, _ = refit(rows, counts, first, 1e-9, 5000)
     for at, weight in enumerate(counts[:2]):
         drawn = np.repeat(rows, weight.astype(int), axis=0)
-        precisions = np.linalg.inv(first.covariances)
-        if kind == "diag":
-            precisions = np.einsum("kdd->kd", precisions)
+        precisions = 1 / first.covariances if is_diagonal(model) else np.linalg.inv(first.covariances)
         if kind == "spherical":
-            precisions = precisions[:, 0, 0]
+            precisions = precisions[:, 0]
         theirs = GaussianMixture(
             3,
             covariance_type=kind,
@@ -86,32 +111,30 @@ def test_a_replicate_is_scikit_learns_mixture_of_the_rows_drawn(rows, counts, mo
 @pytest.mark.parametrize("model", ["VEV", "EEE", "VVI"])
 def test_replicates_do_not_depend_on_their_company(rows, counts, model):
     first = start(rows, model)
-    together, _ = refit(rows, counts, first, model, NO_RIDGE, 0.01, 100)
-    alone, _ = refit(rows, counts[2:3], first, model, NO_RIDGE, 0.01, 100)
+    together, _ = refit(rows, counts, first, 0.01, 100)
+    alone, _ = refit(rows, counts[2:3], first, 0.01, 100)
     for part, own in zip(together, alone, strict=True):
         np.testing.assert_allclose(part[2], own[0], rtol=1e-6, atol=1e-8)
 
 
-def test_a_replicate_without_a_cluster_fails_alone(rows, counts):
+def test_a_replicate_without_covariances_fails_alone(rows, counts):
     first = start(rows, "VVV")
-    nearest = np.linalg.norm(rows[:, None] - first.means, axis=2).argmin(axis=1)
-    bad = np.where(nearest == 0, 0.0, counts[:1])
-    bad[0, np.flatnonzero(nearest == 0)[:2]] = 40.0
-    mixtures, is_fitted = refit(rows, np.vstack([counts[:1], bad, counts[1:2]]), first, "VVV", NO_RIDGE, 0.01, 300)
+    bad = np.zeros((1, len(rows)))
+    bad[0, [0, 60, 120]] = 60.0  # One row of each group: nothing has a covariance.
+    mixtures, is_fitted = refit(rows, np.vstack([counts[:1], bad, counts[1:2]]), first, 0.01, 300)
     assert is_fitted.tolist() == [True, False, True]
-    expected, _ = refit(rows, counts[:2], first, "VVV", NO_RIDGE, 0.01, 300)
+    expected, _ = refit(rows, counts[:2], first, 0.01, 300)
     np.testing.assert_allclose(mixtures.means[[0, 2]], expected.means, rtol=1e-6, atol=1e-8)
 
 
 def test_a_ridge_enters_every_cluster_as_in_one_fit(rows):
-    first = start(rows, "VVV")
-    ridge = np.array([0.5, 0.1, 0.0])
-    mixtures, _ = refit(rows, np.ones((1, len(rows))), first, "VVV", ridge, 0.0, 1)
-    total = moments(rows, None)._replace(centre=np.zeros(3))
-    with ArrayRows(rows) as source:
-        problem = Problem(source, total, np.eye(3), "VVV", ridge, "numpy")
-        expected = problem.m_step(problem.evaluate(first))
-    np.testing.assert_allclose(mixtures.covariances[0], expected.covariances, rtol=1e-9, atol=1e-12)
+    first = start(rows, "VVV", 0.5)
+    mixtures, _ = refit(rows, np.ones((1, len(rows))), first, 0.0, 1)
+    problem = problem_of(rows, "singletons", 3, "VVV", 0.5)
+    begin = parameters(problem, Mixtures(*(part[None] for part in first[:3])), 0, "VVV")
+    expected, _ = problem.maximise(problem.evaluate(begin).vector, begin)
+    got = parameters(problem, mixtures, 0, "VVV")
+    np.testing.assert_allclose(got.covariances, expected.covariances, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["full", "diagonal"])
@@ -122,9 +145,8 @@ def test_posteriors_follow_bayes(rng, kind):
         covariances = covariances * np.eye(2)
     mixtures = Mixtures(rng.dirichlet(np.ones(3), size=4), 3 * rng.normal(size=(4, 3, 2)), covariances)
     X = 4 * rng.normal(size=(7, 2))
-    theta, is_definite = coefficients(mixtures, kind)
-    assert is_definite.all()
-    found = posteriors(X, theta, kind)
+    centre = np.array([3.0, -1.0])
+    found = Posteriors.of(mixtures, centre, "VVI" if kind == "diagonal" else "VVV")(X + centre)
     assert found.shape == (7, 3, 4)
     for b in range(4):
         joint = np.array(
@@ -134,12 +156,3 @@ def test_posteriors_follow_bayes(rng, kind):
             ]
         )
         np.testing.assert_allclose(found[:, :, b], (joint / joint.sum(axis=0)).T, rtol=1e-5, atol=1e-7)
-
-
-def test_blocks_of_rows_make_no_difference(rows, counts, monkeypatch):
-    first = start(rows, "EVE")
-    whole, _ = refit(rows, counts, first, "EVE", NO_RIDGE, 0.01, 50)
-    monkeypatch.setattr("egmm.em.replicates.PASS_ROWS", 17)
-    parts, _ = refit(rows, counts, first, "EVE", NO_RIDGE, 0.01, 50)
-    np.testing.assert_allclose(parts.means, whole.means, rtol=1e-8, atol=1e-10)
-    assert not is_diagonal("EVE")

@@ -6,7 +6,17 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from egmm.em.statistics import Moments, Statistics, moments
+from egmm.em.statistics import (
+    DIAGONAL,
+    FULL,
+    LINEAR,
+    Moments,
+    Statistics,
+    Units,
+    moments,
+    monomials,
+    products,
+)
 
 
 def exact_moments(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,18 +94,73 @@ def test_infinite_entries_make_sums_that_are_not_finite(rng) -> None:
     assert not np.isfinite(total.scatter).all()
 
 
-@pytest.mark.parametrize("scatter", [None, (3, 2), (3, 2, 2)])
-def test_statistics_add_field_by_field(rng, scatter) -> None:
+@pytest.mark.parametrize("n_monomials", [3, 5, 6])
+def test_statistics_add_field_by_field_and_scale(rng, n_monomials) -> None:
     def draw() -> Statistics:
-        scatters = None if scatter is None else rng.random(scatter)
-        return Statistics(rng.random(7), rng.random((3, 2)), scatters, rng.random())
+        return Statistics(rng.random((4, 7)), rng.random((4, 3, n_monomials)), rng.random(4))
 
     one, two = draw(), draw()
-    both = one.plus(two)
-    np.testing.assert_array_equal(both.set_counts, one.set_counts + two.set_counts)
-    np.testing.assert_array_equal(both.cluster_sums, one.cluster_sums + two.cluster_sums)
-    assert both.log_likelihood == one.log_likelihood + two.log_likelihood
-    if scatter is None:
-        assert both.cluster_scatters is None
-    else:
-        np.testing.assert_array_equal(both.cluster_scatters, one.cluster_scatters + two.cluster_scatters)
+    both, twice = one.plus(two), one.times(2.0)
+    for name in Statistics._fields:
+        np.testing.assert_array_equal(getattr(both, name), getattr(one, name) + getattr(two, name))
+        np.testing.assert_array_equal(getattr(twice, name), 2 * getattr(one, name))
+    np.testing.assert_array_equal(both.cluster_counts, one.sums[:, :, 0] + two.sums[:, :, 0])
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+@pytest.mark.parametrize("kind", [LINEAR, DIAGONAL, FULL])
+def test_monomials_are_one_the_entries_and_their_products(rng, dim, kind) -> None:
+    X = rng.normal(size=(6, dim))
+    pairs = {
+        LINEAR: [],
+        DIAGONAL: [(d, d) for d in range(dim)],
+        FULL: [(d, e) for d in range(dim) for e in range(d, dim)],
+    }[kind]
+    assert list(zip(*products(dim, kind), strict=True)) == pairs
+    for row, found in zip(X, monomials(X, kind), strict=True):
+        np.testing.assert_array_equal(found, [1.0, *row, *(row[d] * row[e] for d, e in pairs)])
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_about_another_centre_are_those_of_the_loop(rng, diagonal, weighted) -> None:
+    X, weight = rng.normal(size=(50, 3)) + 5, rng.random(50) if weighted else None
+    centre = np.array([4.0, 5.5, -2.0])
+    counts = np.ones(50) if weight is None else weight
+    want = sum(w * np.outer(x - centre, x - centre) for w, x in zip(counts, X, strict=True))
+    got = moments(X, weight, diagonal=diagonal).about(centre)
+    np.testing.assert_allclose(got.scatter, np.diag(want) if diagonal else want, rtol=1e-12)
+    np.testing.assert_allclose(got.rest, counts @ (X - centre), rtol=1e-12)
+    np.testing.assert_allclose(got.variances, np.diag(want) / counts.sum(), rtol=1e-12)
+
+
+# Units -----------------------------------------------------------------------------------------------------------
+
+
+def test_scales_are_powers_of_two_near_the_deviations(rng) -> None:
+    X = rng.normal(size=(200, 4)) * [1e-9, 0.7, 40.0, 1e12] + [0.0, 3.0, -8.0, 1e13]
+    units = Units.of(moments(X, None))
+    exponents = np.log2(units.scale)
+    np.testing.assert_array_equal(exponents, exponents.round())
+    np.testing.assert_allclose(X.std(axis=0) / units.scale, 1.0, atol=0.5)
+    rows = units.rows(X)
+    np.testing.assert_array_equal(rows * units.scale, X - units.centre)
+    assert units.log_volume == pytest.approx(np.log(units.scale).sum())
+
+
+@pytest.mark.parametrize("variance", [0.0, np.nan, np.inf])
+def test_a_feature_without_variance_keeps_its_unit(variance) -> None:
+    assert Units.near(np.zeros(2), np.array([4.0, variance])).scale.tolist() == [2.0, 1.0]
+
+
+def test_covariances_go_into_units_and_back_without_rounding(rng) -> None:
+    units = Units(np.zeros(3), np.array([2.0**-20, 1.0, 2.0**9]))
+    root = rng.normal(size=(5, 3, 3))
+    full = root @ np.swapaxes(root, 1, 2)
+    variances = np.einsum("kdd->kd", full)
+    want = np.array([[full[:, d, e] / units.scale[d] / units.scale[e] for e in range(3)] for d in range(3)])
+    np.testing.assert_array_equal(units.covariances_in(full, diagonal=False), np.moveaxis(want, 2, 0))
+    np.testing.assert_array_equal(units.covariances_in(variances, diagonal=True), np.einsum("ddk->kd", want))
+    for one, diagonal in ((full, False), (variances, True)):
+        back = units.covariances_out(units.covariances_in(one, diagonal=diagonal), diagonal=diagonal)
+        np.testing.assert_array_equal(back, one)

@@ -59,7 +59,7 @@ def masses(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engi
 
 def log_densities(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001
     """Log-density of the mixture, (n,)."""
-    return _masses(X, model, engine)[1] + _reference(X, model)
+    return _absolute(X, _masses(X, model, engine)[1], model)
 
 
 def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
@@ -128,7 +128,7 @@ class Totals(NamedTuple):
 def totals(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> Totals:
     """Log-likelihood, entropy of the masses and weight of a block of rows."""
     mass, log_density = _masses(X, model, engine)
-    log_density = log_density + _reference(X, model)
+    log_density = _absolute(X, log_density, model)
     entropy = entr(mass).sum(axis=1)
     if sample_weight is None:
         return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
@@ -155,12 +155,15 @@ def _masses(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray, Flo
     return mass, log_density
 
 
-def _reference(X: FloatArray, model: Mixture) -> FloatArray:
-    """What is to be added to relative log-densities, (n,)."""
-    found = -model.units.log_volume
-    if model.kind != "linear":
-        return np.full(len(X), found)
-    return found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
+def _absolute(X: FloatArray, log_density: FloatArray, model: Mixture) -> FloatArray:
+    """Log-densities (n,) in the units of the data, of those that a pass has found."""
+    found = log_density - model.units.log_volume
+    if model.kind == "linear":
+        with np.errstate(all="ignore"):
+            found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
+        # Masses of rows too far for any density may be known all the same: all clusters have one covariance.
+        _check_usable(X, found)
+    return found
 
 
 def _check_usable(X: FloatArray, values: FloatArray) -> None:

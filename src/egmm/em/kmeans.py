@@ -22,7 +22,7 @@ def kmeans(
     --------
     >>> rows = np.array([[0.0], [1.0], [9.0], [10.0]])
     >>> labels = kmeans(rows, np.ones(4), 2, 3, np.random.RandomState(0))
-    >>> labels[0] == labels[1] != labels[2] == labels[3]
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
     rows = rows - (weights @ rows) / weights.sum()
