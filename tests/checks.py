@@ -90,6 +90,19 @@ def a_seed_fixes_the_result(estimator: Any) -> None:
 
 
 @check
+def sets_follow_the_rule(estimator: Any) -> None:
+    X = three_groups()
+    partition = estimator.fit(X).partition(X)
+    np.testing.assert_array_equal(estimator.predict_sets(X), partition.sets())
+    for rule, reward in (("utility", 0.65), ("utility", 0.8), ("dominance", 0.8)):
+        chosen = estimator.predict_sets(X, rule=rule, reward=reward)
+        assert chosen.dtype == np.bool_
+        np.testing.assert_array_equal(chosen, partition.sets(rule, reward))
+    with pytest.raises(ValueError, match="rule must be one of 'heaviest', 'utility', 'dominance'; got 'best'"):
+        estimator.predict_sets(X, rule="best")
+
+
+@check
 def masses_are_masses_and_agree_with_the_partition(estimator: Any) -> None:
     X, new = three_groups(), three_groups(30, seed=1)
     estimator.fit(X)

@@ -49,6 +49,17 @@ def test_the_table_says_what_the_partition_says() -> None:
     assert CredalPartition.from_labels([0, -1]).table()["status"].tolist() == ["sure", "outlier"]
 
 
+def test_the_table_says_who_is_open_by_the_rule() -> None:
+    # BetP .7 and .9: a pair has utility .8. The pair of clusters 1 and 3 is no focal set, and has utility .8 too.
+    partition = CredalPartition([[0.5, 0.1, 0.4], [0.9, 0.1, 0]], FocalSets.full(2))
+    table = partition.table(rule="utility")
+    assert table["set"].tolist() == ["{1,2}", "{1}"]
+    assert table["status"].tolist() == ["open", "sure"]
+    assert partition.table(rule="utility", reward=0.65)["status"].tolist() == ["sure", "sure"]
+    three = CredalPartition.from_probabilities([[0.5, 0.0, 0.5]]).table(rule="utility")
+    assert (three["set"].item(), three["status"].item()) == ("{1,3}", "open")
+
+
 def test_names_follow_rows() -> None:
     partition = CredalPartition(MASS, FocalSets.full(2), index=NAMES)
     assert list(partition[1:].index) == ["Bert", "Cleo"]

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from egmm.auto import AutoEGMM, Stability
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.explanation import explain
@@ -16,10 +17,12 @@ __all__ = [
     "ECM",
     "EGMM",
     "FCM",
+    "AutoEGMM",
     "BootGMM",
     "CredalPartition",
     "FocalSets",
     "Selection",
+    "Stability",
     "explain",
     "scan",
     "select_model",
@@ -27,6 +30,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AutoEGMM": "egmm.auto",
     "BPEC": "egmm.cluster",
     "BootGMM": "egmm.cluster",
     "CredalPartition": "egmm.belief",
@@ -35,6 +39,7 @@ _HOMES = {
     "FCM": "egmm.cluster",
     "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
+    "Stability": "egmm.auto",
     "explain": "egmm.explanation",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",

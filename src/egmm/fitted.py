@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from egmm._checks import (
     FloatArray,
     IntArray,
+    check_choice,
     check_integer,
     check_random,
     check_real,
@@ -27,6 +28,7 @@ from egmm._checks import (
 from egmm._documented import Documented
 from egmm._files import replacing
 from egmm._frames import row_names
+from egmm.belief.decisions import REWARD, SET_RULES, choose_sets
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
@@ -97,17 +99,41 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
         check_is_fitted(self)
-        names = [f"cluster_{k + 1}" for k in range(self.focal_sets_.n_clusters)]
-        return self._apply(X, assign.pignistics, names, out)
+        return self._apply(X, assign.pignistics, cluster_names(self.focal_sets_.n_clusters), out)
 
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         check_is_fitted(self)
         return self._apply(X, assign.masses, list(self.focal_sets_.labels), out, parquet_metadata(self.focal_sets_))
 
-    def predict_sets(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Index into `focal_sets_` of the heaviest set, (n_samples,); X and out as for `predict`."""
-        return self._apply(X, assign.heaviest, "set", out)
+    def predict_sets(
+        self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
+    ) -> Any:
+        """Choose a set of clusters for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. The result for a Dask collection is lazy.
+        out : path, default=None
+            For a scan: Parquet file to write to; the path is returned.
+        rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+            How the set is chosen, as in :meth:`egmm.CredalPartition.sets`.
+        reward : float, default=0.8
+            Utility of a pair that contains the right cluster, for ``rule="utility"``.
+
+        Returns
+        -------
+        sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
+            Index into `focal_sets_` of the heaviest set; for the other rules, whose sets need not be focal sets, their
+            members (1 and 0 in a file).
+        """
+        if check_choice("rule", rule, SET_RULES) == "heaviest":
+            return self._apply(X, assign.heaviest, "set", out)
+        check_is_fitted(self)
+        chosen = partial(_members, focal_sets=self.focal_sets_, rule=rule, reward=reward)
+        found = self._apply(X, chosen, cluster_names(self.focal_sets_.n_clusters), out)
+        return found if out is not None else found > 0.5
 
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
@@ -421,6 +447,16 @@ def _check_features(model: FittedMixture, n_features: int, names: list[str] | No
             f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select these in this order, "
             "by scan(..., columns) or X[columns] of a data frame."
         )
+
+
+def cluster_names(n_clusters: int) -> list[str]:
+    """Columns of a file that has one for each cluster."""
+    return [f"cluster_{k + 1}" for k in range(n_clusters)]
+
+
+def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fitted: Any) -> FloatArray:
+    """Members of the chosen sets of a block of rows, (n, C), as 1 and 0."""
+    return choose_sets(assign.masses(*block, **fitted), focal_sets, rule, reward).astype(np.float64)
 
 
 def _plain(value: Any) -> Any:

@@ -1,13 +1,24 @@
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from belief import oracles_belief as oracle
 from belief.strategies import as_dicts, partitions, quick
 from egmm import FocalSets
-from egmm.belief import best_cluster, heaviest_set, hurwicz, outliers, undominated, with_rejection
+from egmm.belief import (
+    best_cluster,
+    choose_sets,
+    heaviest_set,
+    hurwicz,
+    most_useful_set,
+    outliers,
+    undominated,
+    with_rejection,
+)
 
 FULL = FocalSets.full(2)
 THREE = FocalSets.full(3)
@@ -114,3 +125,56 @@ def test_no_rows():
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+def _expected_utilities(m, reward, n_clusters):
+    """Utility of every set by definition: the mean over the clusters of u(A, k), by pignistic probability."""
+    utilities = {}
+    for size in range(1, n_clusters + 1):
+        share = 1 / size
+        worth = (2 - 4 * reward) * share**2 + (4 * reward - 1) * share
+        for members in combinations(range(n_clusters), size):
+            betp = sum(oracle.pignistic(m, k, n_clusters) for k in members)
+            utilities[frozenset(members)] = worth * betp
+    return utilities
+
+
+@given(partitions(), st.floats(0.5, 1))
+@quick
+def test_no_set_is_more_useful_than_the_chosen_one(sources, reward):
+    [partition] = sources
+    chosen = most_useful_set(partition.mass, partition.focal_sets, reward)
+    for members, m in zip(chosen, as_dicts(partition), strict=True):
+        utilities = _expected_utilities(m, reward, partition.n_clusters)
+        assert utilities[frozenset(np.flatnonzero(members))] >= max(utilities.values()) - 1e-11
+
+
+@pytest.mark.parametrize(("reward", "limit"), [(0.65, 0.65), (0.8, 0.8), (1.0, 1.0)])
+def test_of_two_clusters_one_is_chosen_from_the_reward_on(reward, limit):
+    # u({1}) = p and u({1,2}) = r (Zaffalon, Corani, Mauá 2012): one cluster where p >= r.
+    below, above = [[limit - 1e-6, 1 - limit + 1e-6, 0]], [[limit, 1 - limit, 0]]
+    assert most_useful_set(below, FULL, reward).sum() == 2
+    assert most_useful_set(above, FULL, reward).tolist() == [[True, False]]
+
+
+def test_no_reward_for_doubt_gives_the_likeliest_cluster_the_lowest_of_equals():
+    assert most_useful_set([[0.25, 0.25, 0.5], [0.1, 0.7, 0.2]], FULL, 0.5).tolist() == [[True, False], [False, True]]
+    assert 0.05 + 0.1 > 0.15  # by rounding alone
+    three = most_useful_set([[0.7, 0.15, 0.05 + 0.1]], FocalSets.singletons(3), 0.9)
+    assert three.tolist() == [[True, True, False]]
+
+
+def test_the_useful_set_need_not_be_focal():
+    assert most_useful_set([[0.5, 0.5, 0]], FocalSets.singletons(3)).tolist() == [[True, True, False]]
+
+
+def test_sets_are_chosen_by_the_name_of_a_rule():
+    mass = [[0.5, 0.1, 0.4]]
+    assert choose_sets(mass, FULL).tolist() == [[True, False]]
+    assert choose_sets(mass, FULL, "utility").tolist() == [[True, True]]  # BetP .7 .3
+    assert choose_sets(mass, FULL, "utility", 0.65).tolist() == [[True, False]]
+    assert choose_sets(mass, FULL, "dominance").tolist() == [[True, True]]  # Bel .5 and Pl .5
+    with pytest.raises(ValueError, match=r"rule must be one of 'heaviest', 'utility', 'dominance'; got 'best'"):
+        choose_sets(mass, FULL, "best")
+    with pytest.raises(ValueError, match=r"reward must be .* got 0.4"):
+        choose_sets(mass, FULL, "utility", 0.4)

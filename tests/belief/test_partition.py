@@ -330,8 +330,8 @@ def test_notebook_table():
             ValueError,
             "rule must be one of 'pignistic', 'plausibility', 'belief'; got 'mass'.",
         ),
-        (lambda: SMALL.lower(by="size"), ValueError, "by must be one of 'mass', 'dominance'; got 'size'."),
-        (lambda: SMALL.upper(by="size"), ValueError, "by must be one of 'mass', 'dominance'; got 'size'."),
+        (lambda: SMALL.lower(by="size"), ValueError, "by must be one of 'mass', 'utility', 'dominance'; got 'size'."),
+        (lambda: SMALL.upper(by="size"), ValueError, "by must be one of 'mass', 'utility', 'dominance'; got 'size'."),
         (lambda: SMALL.over("full"), TypeError, "focal_sets must be a FocalSets, got str"),
         (lambda: SMALL.over(FocalSets.full(3)), ValueError, "The frames differ: 2 and 3 clusters"),
         (lambda: SMALL.relabel([0, 0]), ValueError, "permutation must hold each number from 0 to 1 once, got [0, 0]."),
@@ -415,6 +415,23 @@ def test_notebook_table():
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+def test_rows_are_open_or_sure_by_the_rule():
+    partition = CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5], [0.9, 0.1, 0]], FocalSets.full(2))
+    # BetP .7, .55 and .9.
+    assert partition.is_open().tolist() == [False, True, False]
+    assert partition.is_open("utility").tolist() == [True, True, False]
+    assert partition.is_open("utility", reward=0.65).tolist() == [False, True, False]
+    assert partition.is_open("dominance").tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("rule", ["utility", "dominance"])
+def test_sets_that_need_not_be_focal_are_given_by_their_members(rule):
+    partition = CredalPartition([[0.5, 0.1, 0.4], [0.9, 0.1, 0]], FocalSets.full(2))
+    assert partition.sets(rule).tolist() == [[True, True], [True, False]]
+    assert partition.upper(rule).tolist() == [[True, True], [True, False]]
+    assert partition.lower(rule).tolist() == [[False, False], [True, False]]
 
 
 MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])

@@ -20,7 +20,7 @@ def distances(rows: Path, tmp_path: Path) -> Path:
     return tmp_path / "distances.csv"
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("egmm", "bootgmm")])
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("autoegmm", "egmm", "bootgmm")])
 def test_every_algorithm_fits_and_writes(call: Any, rows: Path, tmp_path: Path, name: str) -> None:
     number = [] if name == "eknnclus" else ["-c", "2"]
     result = call("fit", rows, "--algorithm", name, *number, "--label", "side", "--out", "made", "--json", "--no-plots")
@@ -34,6 +34,25 @@ def test_every_algorithm_fits_and_writes(call: Any, rows: Path, tmp_path: Path, 
     partition = CredalPartition.load(tmp_path / "made" / "masses.csv")
     assert partition.n_clusters == found["n_clusters"]
     assert "Against the known classes" in (tmp_path / "made" / "summary.txt").read_text()
+
+
+@pytest.mark.parametrize(("name", "model", "rule"), [("autoegmm", "auto", "utility"), ("egmm", "egmm", "heaviest")])
+def test_models_of_our_own_may_be_named_as_algorithms(call: Any, rows: Path, name: str, model: str, rule: str) -> None:
+    result = call("fit", rows, "-a", name, "-c", "2", "--label", "side", "--out", "made", "--json", "--no-plots")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["model"], found["rule"]) == (model, rule)
+    assert "model.json" in found["files"]
+
+
+def test_other_algorithms_choose_sets_by_the_rule(call: Any, rows: Path, tmp_path: Path) -> None:
+    options = ("--rule", "utility", "--reward", "1", "--json", "--no-plots", "--out", "made")
+    result = call("fit", rows, "-a", "fcm", "-c", "2", "--label", "side", *options)
+    assert result.returncode == 0, result.stderr
+    # A pair costs nothing: no row is sure, whatever FCM says.
+    assert json.loads(result.stdout)["open_rows"] == 40
+    lines = (tmp_path / "made" / "labels.csv").read_text().splitlines()
+    assert all(",True," in line for line in lines[1:])
 
 
 def test_the_number_of_clusters_is_chosen(call: Any, rows: Path, tmp_path: Path) -> None:
@@ -73,10 +92,13 @@ def test_compare_takes_all_and_dissimilarities(call: Any, rows: Path, distances:
     [
         (["fit"], 2, "name a file of rows, or one of --dissimilarities"),
         (["compare"], 2, "name a file of rows, or one of --dissimilarities"),
-        (["fit", "rows.csv", "-a", "magic"], 2, "'magic' is not one of egmm, ecm"),
+        (["fit", "rows.csv", "-a", "magic"], 2, "'magic' is not one of autoegmm, egmm, ecm"),
         (["fit", "--dissimilarities", "distances.csv"], 2, "with --dissimilarities name one of evclus, recm"),
         (["fit", "--dissimilarities", "distances.csv", "-a", "ecm"], 1, "--algorithm ecm needs rows of features"),
         (["fit", "rows.csv", "-a", "ecm", "--covariance", "VVV"], 2, "is of egmm alone, not of ecm"),
+        (["fit", "rows.csv", "-a", "ecm", "--model", "auto"], 2, "is of egmm alone, not of ecm"),
+        (["fit", "rows.csv", "-a", "egmm", "--model", "auto"], 2, "'auto' is not egmm; leave one of the two out"),
+        (["fit", "rows.csv", "-a", "ecm", "--stability", "2"], 2, "only --model auto tells how stable it is"),
         (
             ["fit", "rows.csv", "-a", "eknnclus", "-c", "3", "--label", "side"],
             1,

@@ -160,7 +160,7 @@ def test_predict_assigns_new_rows_as_the_model_does(call: Any, rows: Path, tmp_p
     written = call("predict", "made/model.json", rows, "--out", "out.parquet", "--no-masses", "--json")
     assert json.loads(written.stdout)["n_rows"] == 40
     table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "out.parquet")
-    assert table.column_names == ["row", "cluster", "set", "probability", "nonspecificity", "outlier"]
+    assert table.column_names == ["row", "cluster", "set", "open", "probability", "nonspecificity", "outlier"]
 
 
 def test_standardised_models_tell_original_units(call: Any, rows: Path) -> None:
@@ -228,12 +228,63 @@ def test_compare_scores_every_algorithm(call: Any, rows: Path, tmp_path: Path) -
     result = call("compare", rows, "-c", "2", "--label", "side", "--json", "--out", "table.csv")
     assert result.returncode == 0, tell(result)
     found = json.loads(result.stdout)["results"]
-    names = {name.lower() for name in ("EGMM", "ECM", "FCM", "BPEC", "BootGMM") if name in egmm.__all__}
+    names = {name.lower() for name in ("AutoEGMM", "EGMM", "ECM", "FCM", "BPEC", "BootGMM") if name in egmm.__all__}
     assert {record["algorithm"] for record in found} == names
     assert all(record["ARI"] == 1.0 for record in found if record["algorithm"] == "egmm")
+    # Two groups far apart: every answer is right, and so is the control's.
+    first = next(record for record in found if record["algorithm"] == "autoegmm")
+    assert (first["AURC"], first["control accuracy"], first["open rows"]) == (0.0, 1.0, 0)
     assert (tmp_path / "table.csv").read_text().startswith("algorithm,")
-    screen = call("compare", rows, "-c", "2", "--label", "side", "--algorithms", "egmm")
+    screen = call("compare", rows, "-c", "2", "--label", "side", "--algorithms", "autoegmm,egmm")
     assert max(map(len, screen.stdout.splitlines())) <= 80
+
+
+def test_without_options_the_consensus_is_fitted(call: Any, rows: Path, tmp_path: Path) -> None:
+    result = call("fit", rows, "--label", "side", "--out", "made", "--json", "--no-plots")
+    assert result.returncode == 0, tell(result)
+    found = json.loads(result.stdout)
+    assert (found["model"], found["n_clusters"], found["rule"]) == ("auto", 2, "utility")
+    assert sum(found["model_weights"].values()) == pytest.approx(1)
+    assert {candidate["n_clusters"] for candidate in found["candidates"]} == set(range(1, 10))
+    loaded = egmm.AutoEGMM.load(tmp_path / "made" / "model.json")
+    assert loaded.n_clusters_ == 2
+    told = call("info", "made/model.json")
+    assert "AutoEGMM found 2 clusters" in told.stdout
+    again = call("predict", "made/model.json", rows, "--rule", "dominance")
+    assert again.stdout.startswith("row,cluster,set,open,")
+    assert "Consensus of" in (tmp_path / "made" / "summary.txt").read_text()
+
+
+def test_the_paper_s_model_is_fitted_where_it_is_asked_for(call: Any, rows: Path, tmp_path: Path) -> None:
+    result = call("fit", rows, "--model", "paper", "--clusters", "2", "--label", "side", "--out", "made", "--json")
+    found = json.loads(result.stdout)
+    assert (found["model"], found["covariance"], found["rule"]) == ("egmm", "EEE", "heaviest")
+    assert EGMM.load(tmp_path / "made" / "model.json").covariance == "EEE"
+
+
+def test_a_rule_decides_which_rows_are_open(call: Any, tmp_path: Path) -> None:
+    X = np.concatenate([np.random.default_rng(0).normal(k * 2.2, 1, (60, 2)) for k in range(2)])
+    np.savetxt(tmp_path / "near.csv", X, delimiter=",", header="a,b", comments="")
+    shares = {}
+    for reward in ("0.6", "0.9"):
+        options = (
+            "--stability",
+            "2",
+            "--model",
+            "auto",
+            "--clusters",
+            "2",
+            "--covariance",
+            "EII,EEE",
+            "--reward",
+            reward,
+            "--no-plots",
+        )
+        result = call("fit", "near.csv", *options, "--out", f"r{reward}", "--json")
+        assert result.returncode == 0, tell(result)
+        shares[reward] = json.loads(result.stdout)["open_rows"]
+        assert "Fits to 2 subsamples" in (tmp_path / f"r{reward}" / "summary.txt").read_text()
+    assert 0 < shares["0.6"] < shares["0.9"]
 
 
 @pytest.mark.slow

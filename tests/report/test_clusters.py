@@ -36,6 +36,11 @@ def test_classes_are_counted_in_clusters_and_open_rows() -> None:
     partition = CredalPartition.from_masses(mass, [{0}, {1}, {0, 1}], 2)
     page = clusters_html(partition, [[0.0], [1.0], [9.0], [5.0]], ["x"], np.array(["a", "a", "b", "b"]))
     assert "class 1 2 open all a 2 · · 2 b · 1 1 2" in plain(page)
+    # A right pair of reward .5 is worth no more than one of its clusters, even odds: the smaller set is chosen.
+    sure = clusters_html(partition, [[0.0], [1.0], [9.0], [5.0]], ["x"], np.array(["a", "a", "b", "b"]), "utility", 0.5)
+    assert "class 1 2 open all a 2 · · 2 b 1 1 · 2" in plain(sure)
+    assert "of them open" in plain(page)
+    assert "of them open" not in plain(sure)
     none = clusters_html(partition, [[0.0], [1.0], [9.0], [5.0]], ["x"], np.array(["", "", "", ""]))
     assert "Known classes" not in none
 

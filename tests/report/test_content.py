@@ -249,6 +249,16 @@ def test_rows_of_a_sample_keep_their_numbers() -> None:
         render_report(MODEL, X, row_numbers=[1, 2, 3])
 
 
+def test_a_consensus_is_shown_without_mixing_weights() -> None:
+    consensus = CredalPartition.from_probabilities([[0.9, 0.1]] * len(X))
+    page = render_report(MODEL, X, partition=consensus, sentences=["Two models agree."])
+    assert "<p>Two models agree.</p>" in page
+    assert '"weight": null' in page
+    assert '"weight": null' not in render_report(MODEL, X)
+    with pytest.raises(ValueError, match="X and partition must have equally many rows"):
+        render_report(MODEL, X, partition=consensus[:2])
+
+
 def test_values_beyond_single_precision_stay_numbers(rng: np.random.Generator) -> None:
     X = rng.normal(size=(40, 3)) + 5.0 * (np.arange(40) % 2)[:, None]
     X *= [1e60, 1e-60, 1.0]

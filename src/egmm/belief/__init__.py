@@ -3,7 +3,17 @@
 from egmm.belief.alignment import match_clusters, relabel
 from egmm.belief.cautious import canonical_weights
 from egmm.belief.combination import combine
-from egmm.belief.decisions import best_cluster, heaviest_set, hurwicz, outliers, undominated, with_rejection
+from egmm.belief.consensus import consensus
+from egmm.belief.decisions import (
+    best_cluster,
+    choose_sets,
+    heaviest_set,
+    hurwicz,
+    most_useful_set,
+    outliers,
+    undominated,
+    with_rejection,
+)
 from egmm.belief.distances import belief_distance, conflict, jousselme_distance
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import check_mass, embed
@@ -42,12 +52,14 @@ __all__ = [
     "best_cluster",
     "canonical_weights",
     "check_mass",
+    "choose_sets",
     "coarsen",
     "combine",
     "combine_masses",
     "commonality",
     "condition",
     "conflict",
+    "consensus",
     "contour",
     "deng_entropy",
     "discount",
@@ -64,6 +76,7 @@ __all__ = [
     "mass_from_commonality",
     "mass_from_plausibility",
     "match_clusters",
+    "most_useful_set",
     "nonspecificity",
     "normalise",
     "outliers",

@@ -2,36 +2,26 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from egmm._checks import (
-    BoolArray,
     FloatArray,
-    IntArray,
-    check_choice,
     check_finite_matrix,
     check_integer,
     check_unmasked,
 )
 from egmm._frames import RowNames, given_names, joined, make_frame
 from egmm.belief import alignment, display, revision, storage
-from egmm.belief.decisions import best_cluster, cluster_scores, heaviest_set, outliers, undominated
+from egmm.belief.decisions import REWARD
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets, mask_of
 from egmm.belief.masses import check_focal, check_mass, check_non_negative, embed, joint_family, transport
 from egmm.belief.tables import mass_columns, row_columns
-from egmm.belief.uncertainty import is_bayesian, is_certain, is_vacuous, nonspecificity
+from egmm.belief.views import PartitionViews
 
 
-class Rough(NamedTuple):
-    """Lower and upper approximation of each cluster, boolean (n_samples, n_clusters)."""
-
-    lower: BoolArray
-    upper: BoolArray
-
-
-class CredalPartition:
+class CredalPartition(PartitionViews):
     r"""Mass functions :math:`m_1, \ldots, m_N` over sets of clusters: who belongs where, and how surely [eq_Em].
 
     It holds the simpler partitions as views: hard (:meth:`hard`), fuzzy (:meth:`fuzzy`), possibilistic
@@ -63,8 +53,6 @@ class CredalPartition:
     """
 
     __slots__ = ("_focal_sets", "_mass", "_rows")
-    _mass: FloatArray
-    _focal_sets: FocalSets
     _rows: RowNames | None
 
     def __init__(self, mass: Any, focal_sets: FocalSets, *, index: Any = None) -> None:
@@ -204,155 +192,6 @@ class CredalPartition:
         # Unpickled arrays are writeable: building anew makes them read-only.
         return _rebuilt, (self._mass, self._focal_sets, self._rows)
 
-    # Clusters ---------------------------------------------------------------------------------------------
-
-    def belief(self) -> FloatArray:
-        """Belief of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.belief` for sets.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).belief()
-        array([[0.5, 0.1]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "belief")
-
-    def plausibility(self) -> FloatArray:
-        """Plausibility of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.plausibility` for sets.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).plausibility()
-        array([[0.9, 0.5]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "plausibility")
-
-    def pignistic(self) -> FloatArray:
-        """Pignistic probability of each cluster, (n_samples, n_clusters); see :func:`egmm.belief.pignistic`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).pignistic()
-        array([[0.7, 0.3]])
-        """
-        return cluster_scores(self._mass, self._focal_sets, "pignistic")
-
-    def labels(self, rule: str = "pignistic") -> IntArray:
-        """Choose one cluster per row, counted from zero; see :func:`egmm.belief.best_cluster`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0, 1, 0]], FocalSets.full(2)).labels(rule="plausibility")
-        array([0, 1])
-        """
-        return best_cluster(self._mass, self._focal_sets, rule)
-
-    def sets(self) -> IntArray:
-        """Index into `focal_sets` of the heaviest set of each row; see :func:`egmm.belief.heaviest_set`.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).sets()
-        array([2])
-        """
-        return heaviest_set(self._mass, self._focal_sets)
-
-    def lower(self, by: str = "mass") -> BoolArray:
-        """Rows surely in each cluster: the chosen set of the row is that cluster alone.
-
-        Parameters
-        ----------
-        by : {'mass', 'dominance'}, default='mass'
-            The chosen set: the heaviest one, or the clusters not dominated by their intervals [Bel, Pl].
-
-        Returns
-        -------
-        lower : ndarray of bool of shape (n_samples, n_clusters)
-
-        Examples
-        --------
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).lower()
-        array([[ True, False],
-               [False, False]])
-        """
-        return self.rough(by).lower
-
-    def upper(self, by: str = "mass") -> BoolArray:
-        """Rows possibly in each cluster: the chosen set of the row holds that cluster.
-
-        Parameters
-        ----------
-        by : {'mass', 'dominance'}, default='mass'
-            The chosen set: the heaviest one, or the clusters not dominated by their intervals [Bel, Pl].
-
-        Returns
-        -------
-        upper : ndarray of bool of shape (n_samples, n_clusters)
-
-        Examples
-        --------
-        >>> CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).upper()
-        array([[ True, False],
-               [ True,  True]])
-        """
-        return self.rough(by).upper
-
-    def outliers(self) -> BoolArray:
-        """Rows whose heaviest set is the empty set; see :func:`egmm.belief.outliers`.
-
-        >>> CredalPartition.from_labels([0, -1]).outliers()
-        array([False,  True])
-        """
-        return outliers(self._mass, self._focal_sets)
-
-    # Simpler partitions -----------------------------------------------------------------------------------
-
-    def hard(self) -> IntArray:
-        """View as a hard partition: the cluster of largest pignistic probability.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).hard()
-        array([1])
-        """
-        return self.labels()
-
-    def fuzzy(self) -> FloatArray:
-        """View as a fuzzy partition: memberships that sum to one, the pignistic probabilities.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).fuzzy()
-        array([[0.45, 0.55]])
-        """
-        return self.pignistic()
-
-    def possibilistic(self) -> FloatArray:
-        """View as a possibilistic partition: memberships that need not sum to one, the plausibilities.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).possibilistic()
-        array([[0.7, 0.8]])
-        """
-        return self.plausibility()
-
-    def rough(self, by: str = "mass") -> Rough:
-        """View as a rough partition: both approximations, see :meth:`lower` and :meth:`upper`.
-
-        >>> CredalPartition([[0.2, 0.3, 0.5]], FocalSets.full(2)).rough()
-        Rough(lower=array([[False, False]]), upper=array([[ True,  True]]))
-        """
-        check_choice("by", by, ("mass", "dominance"))
-        if by == "dominance":
-            chosen = undominated(self._mass, self._focal_sets)
-        else:
-            chosen = self._focal_sets.membership[self.sets()]
-        return Rough(chosen & (chosen.sum(axis=1, keepdims=True) == 1), chosen)
-
-    # Uncertainty ------------------------------------------------------------------------------------------
-
-    def nonspecificity(self) -> FloatArray:
-        """Imprecision of each row in bits; see :func:`egmm.belief.nonspecificity`.
-
-        >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).nonspecificity()
-        array([0.4])
-        """
-        return nonspecificity(self._mass, self._focal_sets)
-
-    def kinds(self) -> list[str]:
-        """Say of each mass function whether it is certain, Bayesian, vacuous or general.
-
-        >>> CredalPartition([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1], [0.5, 0, 0.5]], FocalSets.full(2)).kinds()
-        ['certain', 'Bayesian', 'vacuous', 'general']
-        """
-        tests = {"certain": is_certain, "Bayesian": is_bayesian, "vacuous": is_vacuous}
-        holds = [test(self._mass, self._focal_sets) for test in tests.values()]
-        return [str(kind) for kind in np.select(holds, list(tests), default="general")]
-
     # New partitions ---------------------------------------------------------------------------------------
 
     def over(self, focal_sets: FocalSets) -> "CredalPartition":
@@ -442,7 +281,7 @@ class CredalPartition:
 
     # Ways out ---------------------------------------------------------------------------------------------
 
-    def table(self, library: str | None = None) -> Any:
+    def table(self, library: str | None = None, *, rule: str = "heaviest", reward: float = REWARD) -> Any:
         """What is known of each row, as a data frame with the names of the rows.
 
         Parameters
@@ -450,11 +289,15 @@ class CredalPartition:
         library : {'pandas', 'polars'} or None, default=None
             Library of the data frame. None means the one that the rows came in, else pandas. polars has no row names:
             they become the first column.
+        rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+            How the set of a row is chosen, see :meth:`sets`.
+        reward : float, default=0.8
+            Utility of a pair that contains the right cluster, for ``rule="utility"``.
 
         Returns
         -------
         table : DataFrame
-            ``label``, as :meth:`labels` counts from zero; ``set``, the name of the heaviest set, where clusters count
+            ``label``, as :meth:`labels` counts from zero; ``set``, the name of the chosen set, where clusters count
             from one; ``status``: *sure* if that is one cluster, *open* if several, *outlier* if none; ``doubt``, one
             minus the largest pignistic probability; and the masses, one column per set.
 
@@ -465,7 +308,7 @@ class CredalPartition:
         Anna      0    {1}   sure    0.3  0.5  0.1    0.4
         Bert      0  {1,2}   open    0.5  0.0  0.0    1.0
         """
-        return make_frame(row_columns(self._mass, self._focal_sets), self._rows, library)
+        return make_frame(row_columns(self._mass, self._focal_sets, rule, reward), self._rows, library)
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return the masses as a data frame with a column per set and the names of the rows; see :meth:`table`.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 import egmm
 from egmm import cluster
@@ -17,7 +18,7 @@ from egmm.cli.data import Data, read_data
 from egmm.cli.fitting import default_table
 from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
-from egmm.cli.options import MAX_ITER, Request, Source
+from egmm.cli.options import MAX_ITER, Decision, Request, Source, one_of
 from egmm.cli.output import (
     check_free,
     files_below,
@@ -33,6 +34,7 @@ from egmm.selection import Selection, select_model
 ALGORITHMS: dict[str, Any] = {
     kind.__name__.lower(): kind
     for kind in (
+        egmm.AutoEGMM,
         egmm.EGMM,
         egmm.ECM,
         egmm.FCM,
@@ -51,6 +53,24 @@ ALGORITHMS: dict[str, Any] = {
 
 FROM_DISSIMILARITIES = ("evclus", "recm", "ecmdd", "mecm", "eknnclus")
 """Those that can do with dissimilarities of the rows."""
+
+
+OWN_MODELS = {"autoegmm": "auto", "egmm": "paper"}
+"""Those that have a model file, by what --model calls them."""
+
+
+def read_algorithm(algorithm: str | None, model: str | None, *, is_relational: bool) -> tuple[str | None, str | None]:
+    """Read --algorithm beside --model: which model of our own is meant, or else which other algorithm."""
+    name = one_of("--algorithm", (algorithm or "egmm").lower(), tuple(ALGORITHMS))
+    if name not in OWN_MODELS:
+        return None, name
+    if is_relational:
+        raise typer.BadParameter(
+            f"with --dissimilarities name one of {', '.join(FROM_DISSIMILARITIES)}.", param_hint="--algorithm"
+        )
+    if model not in (None, OWN_MODELS[name]):
+        raise typer.BadParameter(f"{model!r} is not {name}; leave one of the two out.", param_hint="--model")
+    return OWN_MODELS[name], None
 
 
 def made(name: str, wanted: dict[str, Any], *, is_relational: bool) -> Any:
@@ -94,6 +114,7 @@ class Peer:
     partition: CredalPartition
     metrics: dict[str, float]
     seconds: float
+    decision: Decision
 
 
 def fit_algorithm(
@@ -160,15 +181,15 @@ def _fitted(name: str, X: FloatArray, request: Request, clusters: str, truth: An
             selection = select_model(X, request.counts, estimator=model, verbose=int(request.verbose))
             model = selection.best
     partition = model.partition(X)
-    metrics = {} if truth is None else scores(truth, partition)
-    return Peer(name, model, selection, partition, metrics, time.perf_counter() - began)
+    metrics = {} if truth is None else scores(truth, partition, request.decision)
+    return Peer(name, model, selection, partition, metrics, time.perf_counter() - began, request.decision)
 
 
 def _sentences(peer: Peer) -> list[str]:
     partition, kind = peer.partition, type(peer.model).__name__
     n_rows = len(partition)
     chosen = "" if peer.selection is None else f", chosen by {peer.selection.criterion.upper()}"
-    n_open = int((partition.focal_sets.cardinalities[partition.sets()] > 1).sum())
+    n_open = int(partition.is_open(*peer.decision).sum())
     found = [f"{kind} with {partition.n_clusters} clusters{chosen}, fitted to {n_rows} rows."]
     found.append(f"{n_rows - n_open} rows are sure of one cluster or of none, {n_open} are open.")
     n_outliers = int(partition.outliers().sum())
@@ -184,6 +205,9 @@ def _facts(peer: Peer) -> dict[str, Any]:
         "algorithm": peer.name,
         "n_rows": len(partition),
         "n_clusters": int(partition.n_clusters),
+        "open_rows": int(partition.is_open(*peer.decision).sum()),
+        "rule": peer.decision.rule,
+        "reward": peer.decision.reward,
         "objective": float(getattr(peer.model, "objective_", np.nan)),
         "converged": bool(peer.model.converged_),
         "average_nonspecificity": average_nonspecificity(partition.mass, focal),
@@ -208,7 +232,7 @@ def _show_sets(sets: list[dict[str, Any]]) -> None:
 def _write(work: Path, peer: Peer, data: Data | None, notes: list[str], table: str, *, plots: bool) -> None:
     """Write labels, masses, the summary and figures into a directory."""
     partition = peer.partition
-    write_columns(work / f"labels.{table}", label_columns(partition, partition.outliers()))
+    write_columns(work / f"labels.{table}", label_columns(partition, partition.outliers(), peer.decision))
     if table == "parquet":
         partition.save(work / "masses.parquet")
     else:

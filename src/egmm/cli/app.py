@@ -70,16 +70,19 @@ def fit(
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
+    model: o.Fit = None,
     algorithm: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--algorithm",
             "-a",
-            help="egmm, or another that compare knows: it writes masses, labels and figures.",
+            help="autoegmm or egmm, as --model auto or paper, or another that compare knows: it writes masses, labels, "
+            "figures.",
+            show_default=False,
             rich_help_panel=o.MODEL,
         ),
-    ] = "egmm",
-    covariance: o.Covariance = "EEE",
+    ] = None,
+    covariance: o.FitCovariance = None,
     focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
     starts: o.Starts = 1,
@@ -87,6 +90,9 @@ def fit(
     certainty: o.Certainty = None,
     reg_covar: o.RegCovar = "auto",
     max_iter: o.MaxIter = o.MAX_ITER,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
+    stability: o.Subsamples = 0,
     out: o.Out = None,
     table: Annotated[
         str | None,
@@ -103,11 +109,21 @@ def fit(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Fit an evidential Gaussian mixture and write model, masses, labels, figures and a report.
+    """Cluster rows and write model, masses, labels, figures and a report.
 
-    Without --out the files go to a new directory egmm-NAME. Other algorithms have no model file and no report.
+    Without further options AutoEGMM chooses; --model paper fits the paper's EGMM. Without --out the files go to a new
+    directory egmm-NAME. Other algorithms have no model file and no report.
     """
-    request = o.request(
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
+    if table is not None:
+        o.one_of("--table", table, TABLES)
+    own, name = model, None
+    if algorithm is not None or dissimilarities is not None:
+        from egmm.cli import algorithms
+
+        own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
+    request = o.fit_request(
+        "paper" if name else own,
         clusters,
         covariance,
         focal_sets,
@@ -119,22 +135,15 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
-    if table is not None:
-        o.one_of("--table", table, TABLES)
-    if algorithm != "egmm" or dissimilarities is not None:
-        from egmm.cli import algorithms
-
-        name = o.one_of("--algorithm", algorithm.lower(), tuple(algorithms.ALGORITHMS))
-        if name == "egmm":
-            raise typer.BadParameter(
-                f"with --dissimilarities name one of {', '.join(algorithms.FROM_DISSIMILARITIES)}.",
-                param_hint="--algorithm",
-            )
+    if stability and not request.is_auto:
+        raise typer.BadParameter("only --model auto tells how stable it is.", param_hint="--stability")
+    request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
+    if name is not None:
         o.of_egmm_alone(
             name,
             {
-                "--covariance": covariance != "EEE",
+                "--model": model is not None,
+                "--covariance": covariance is not None,
                 "--criterion": criterion != "ebic",
                 "--certainty": certainty is not None,
                 "--reg-covar": reg_covar != "auto",
@@ -189,6 +198,8 @@ def predict(
         ),
     ] = None,
     masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.", rich_help_panel=o.OUTPUT)] = True,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     id: o.Id = None,
     header: o.Header = None,
     stream: o.Stream = None,
@@ -205,6 +216,8 @@ def predict(
         o.Source(rows, header=header, id=id),
         out=out,
         masses=masses,
+        rule=rule,
+        reward=reward,
         stream=stream,
         force=force,
         as_machine=json,
@@ -295,12 +308,14 @@ def compare(
         str | None,
         typer.Option(
             "--algorithms",
-            help="Some of egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, as a,b, "
-            "or all. Default: the first five, or with --dissimilarities the last five.",
+            help="Some of autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, "
+            "as a,b, or all. Default: the first six, or with --dissimilarities the last five.",
             rich_help_panel=o.MODEL,
         ),
     ] = None,
     seed: o.Seed = 0,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.", rich_help_panel=o.OUTPUT),
@@ -325,6 +340,7 @@ def compare(
         chosen,
         clusters,
         dissimilarities=dissimilarities,
+        decision=None if rule is None else o.decision(rule, reward, is_auto=False),
         standardize=standardize,
         seed=seed,
         out=out,

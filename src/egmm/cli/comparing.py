@@ -6,31 +6,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.mixture import GaussianMixture
 
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli.algorithms import ALGORITHMS, FROM_DISSIMILARITIES, made, read_both
 from egmm.cli.data import find_files
 from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
-from egmm.cli.options import Source
+from egmm.cli.options import Decision, Source
 from egmm.cli.output import check_table, write_columns
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
+from egmm.metrics import aurc, expected_calibration_error, risk_coverage_curve
 
-DEFAULT = ("egmm", "ecm", "fcm", "bpec", "bootgmm")
-"""Those of the paper."""
+DEFAULT = ("autoegmm", "egmm", "ecm", "fcm", "bpec", "bootgmm")
+"""The automatic model, and those of the paper."""
 
 HEADINGS = {
     "seconds": "seconds",
-    "clusters": "clusters",
+    "clusters": "clu-\nsters",
     "open rows": "open\nrows",
-    "nonspecificity": "non-\nspecific",
-    "purity": "purity",
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "sure accuracy": "sure\naccuracy",
+    "sure accuracy": "sure rows\nright",
+    "control accuracy": "control\nright",
+    "AURC": "AURC",
+    "ECE": "ECE",
 }
 """Columns on the screen; two lines of heading keep the table within 80 columns."""
+
+CONTROL = "control: scikit-learn's GaussianMixture that leaves as many rows open, those of least probability"
 
 
 def usable(*, is_relational: bool) -> tuple[str, ...]:
@@ -49,6 +54,7 @@ def compare(
     n_clusters: int,
     *,
     dissimilarities: str | None,
+    decision: Decision | None,
     standardize: bool,
     seed: int,
     out: Path | None,
@@ -67,10 +73,11 @@ def compare(
     tell(notes, wanted=is_talking)
     records = []
     wanted = {"n_clusters": n_clusters, "random_state": seed, "verbose": int(is_talking)}
+    control = None if data.labels is None or D is not None else fit_control(X, n_clusters, seed)
     for name in algorithms:
         if is_talking:
             message(f"fitting {name} ...")
-        records.append(_measure(name, X, wanted, data.labels, is_relational=D is not None))
+        records.append(_measure(name, X, wanted, data.labels, decision, control, is_relational=D is not None))
     if out is not None:
         keys = list(dict.fromkeys(key for record in records for key in record))
         write_columns(out, {key: [record.get(key) for record in records] for key in keys}, force=force)
@@ -92,7 +99,46 @@ def compare(
         raise CommandError(f"no algorithm could be fitted: {records[0]['failure']}")
 
 
-def _measure(name: str, X: Any, wanted: dict[str, Any], truth: Any, *, is_relational: bool) -> dict[str, Any]:
+def fit_control(X: Any, n_clusters: int, seed: int) -> Any:
+    """Probabilities of a plain Gaussian mixture, or None where it cannot be fitted."""
+    try:
+        plain = GaussianMixture(n_clusters, n_init=5, random_state=seed).fit(X)
+    except ValueError:
+        return None
+    return plain.predict_proba(X)
+
+
+def _confidence(truth: Any, partition: Any, n_open: int, control: Any) -> dict[str, float]:
+    """Whether confidence can be trusted, and how a plain mixture fares that leaves as many rows open."""
+    known = truth != ""
+    if not known.any() or len(np.unique(truth[known])) > partition.n_clusters:
+        return {}
+    found = {
+        "AURC": aurc(truth[known], partition[known]),
+        "ECE": expected_calibration_error(truth[known], partition[known]),
+    }
+    if control is not None:
+        found["control accuracy"] = control_accuracy(truth[known], control[known], n_open / len(partition))
+    return found
+
+
+def control_accuracy(truth: Any, control: Any, open_share: float) -> float:
+    """Accuracy of the control on the rows it keeps when it leaves this share open, the least probable first."""
+    curve = risk_coverage_curve(truth, control)
+    answered = max(1, round(len(truth) * (1 - open_share)))
+    return float(1 - curve.risk[answered - 1])
+
+
+def _measure(
+    name: str,
+    X: Any,
+    wanted: dict[str, Any],
+    truth: Any,
+    decision: Decision | None,
+    control: Any,
+    *,
+    is_relational: bool,
+) -> dict[str, Any]:
     """Fit one algorithm with what it knows of the parameters wanted; a failure is a result too."""
     began = time.perf_counter()
     try:
@@ -101,15 +147,20 @@ def _measure(name: str, X: Any, wanted: dict[str, Any], truth: Any, *, is_relati
     except (ValueError, np.linalg.LinAlgError, MemoryError) as error:
         return {"algorithm": name, "failure": str(error), "seconds": round(time.perf_counter() - began, 4)}
     focal = partition.focal_sets
+    chosen = decision or Decision("utility" if name == "autoegmm" else "heaviest")
+    n_open = int(partition.is_open(*chosen).sum())
+    known = {} if truth is None else scores(truth, partition, chosen)
     return {
         "algorithm": name,
         "failure": "",
         "seconds": round(time.perf_counter() - began, 4),
         "clusters": int(partition.n_clusters),
         "sets": len(focal),
-        "open rows": int((focal.cardinalities[partition.sets()] > 1).sum()),
+        "open rows": n_open,
+        "rule": chosen.rule,
         "nonspecificity": average_nonspecificity(partition.mass, focal),
-        **({} if truth is None else scores(truth, partition)),
+        **known,
+        **({} if truth is None else _confidence(truth, partition, n_open, control)),
     }
 
 
@@ -120,6 +171,8 @@ def _show(records: Sequence[dict[str, Any]]) -> None:
         cells = [_cell(record.get(key)) for key in keys]
         lines.append([record["algorithm"], *(cells if not record["failure"] else ["failed", *[""] * (len(keys) - 1)])])
     show_table(["", *(HEADINGS[key] for key in keys)], lines)
+    if "control accuracy" in keys:
+        say(f"AURC, ECE: lower is better; {CONTROL}.")
     for record in records:
         if record["failure"]:
             say(f"{record['algorithm']} failed: {record['failure']}")

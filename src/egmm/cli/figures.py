@@ -42,7 +42,7 @@ def save(axes: Any, path: Path) -> None:
 def write_figures(folder: Path, fitted: Any) -> None:
     """Write the figures of a fit."""
     folder.mkdir()
-    model, names = fitted.model, fitted.data.names
+    model, names = fitted.mixture, fitted.data.names
     at = np.arange(len(fitted.X))
     if len(at) > MOST_ROWS:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))

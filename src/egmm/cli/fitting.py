@@ -3,22 +3,26 @@
 import os
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from egmm import __version__
+from egmm.auto import AutoEGMM
 from egmm.belief.partition import CredalPartition
 from egmm.belief.uncertainty import average_nonspecificity
 from egmm.cli import figures
 from egmm.cli.data import TEXT, column_names, find_files, read_data
 from egmm.cli.models import Fitted, fit_data, load_model, save_model
 from egmm.cli.notes import tell
-from egmm.cli.options import MAX_ITER, MISSING_CELLS, Request, Source
+from egmm.cli.options import MAX_ITER, MISSING_CELLS, Decision, Request, Source
+from egmm.cli.options import decision as read_decision
 from egmm.cli.output import (
     check_free,
     check_table,
+    chosen_labels,
     files_below,
     label_columns,
     mass_columns,
@@ -66,7 +70,7 @@ def fit(
         if rows is None:
             write_rows(work, fitted, table or default_table(source))
         else:
-            write_stream(work, fitted.model, rows)
+            write_stream(work, fitted.model, rows, request.decision)
         write_outputs(work, fitted, source, plots=plots)
         files = files_below(work)
     result = {"command": "fit", "source": source.path, "output": str(target), "files": files, **facts(fitted)}
@@ -87,7 +91,8 @@ def default_table(source: Source) -> str:
 def write_rows(work: Path, fitted: Fitted, table: str) -> None:
     """Write what the model says of each row."""
     named = row_columns(fitted.data, len(fitted.partition))
-    write_columns(work / f"labels.{table}", named | label_columns(fitted.partition, fitted.outliers))
+    assigned = label_columns(fitted.partition, fitted.outliers, fitted.request.decision)
+    write_columns(work / f"labels.{table}", named | assigned)
     if table == "parquet":
         fitted.partition.save(work / "masses.parquet")
     else:
@@ -97,6 +102,7 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
 def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) -> None:
     """Write the model, its summary, figures and report into a directory."""
     save_model(work / "model.json", fitted.model, fitted.data, source.missing, fitted.scaling)
+    is_auto = isinstance(fitted.model, AutoEGMM)
     sentences = [*sentences_of(fitted), *fitted.notes]
     clusters = [f"Cluster {p.cluster + 1}, {counted(p.n_rows, 'row')}: {p.words}" for p in fitted.profiles]
     summary = "\n".join([*sentences, "", *clusters, "", fitted.partition.summary(), *_compared(fitted), ""])
@@ -105,10 +111,14 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
         figures.write_figures(work / "figures", fitted)
     write_report(
         work / "report.html",
-        fitted.model,
+        fitted.mixture,
         fitted.X,
+        partition=fitted.partition if is_auto else None,
+        sentences=sentences_of(fitted),
+        rule=fitted.request.decision.rule,
+        reward=fitted.request.decision.reward,
         feature_names=fitted.data.names,
-        title=f"EGMM of {Path(source.path).name}",
+        title=f"{'Auto' * is_auto}EGMM of {Path(source.path).name}",
         selection=fitted.selection,
         reproduce=_reproduce(source, fitted),
         scaling=fitted.scaling,
@@ -129,6 +139,8 @@ def _compared(fitted: Fitted) -> list[str]:
 def _reproduce(source: Source, fitted: Fitted) -> str:
     """Write the command that makes this model again."""
     request = fitted.request
+    if request.is_auto:
+        return _reproduce_auto(source, fitted)
     models = "auto" if request.covariance == "all" else ",".join(request.covariance)
     parts = ["egmm", "fit", source.path, "--clusters", ",".join(str(count) for count in request.counts)]
     parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
@@ -137,6 +149,21 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
+    return _as_read(parts, source, fitted)
+
+
+def _reproduce_auto(source: Source, fitted: Fitted) -> str:
+    request = fitted.request
+    parts = ["egmm", "fit", source.path, "--model", "auto", "--clusters", ",".join(map(str, request.counts))]
+    parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
+    parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
+    parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
+    parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
+    return _as_read(parts, source, fitted)
+
+
+def _as_read(parts: list[str], source: Source, fitted: Fitted) -> str:
+    """Add how the rows were read, and the version."""
     parts += ["--standardize"] * (fitted.scaling is not None)
     parts += ["--id", fitted.data.id] if fitted.data.id else []
     parts += [] if source.label is None else ["--label", source.label]
@@ -148,9 +175,10 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
 
 def facts(fitted: Fitted) -> dict[str, Any]:
     """Numbers of a fit, for machines."""
-    model, partition = fitted.model, fitted.partition
+    model, partition = fitted.mixture, fitted.partition
     focal = partition.focal_sets
     rows = np.bincount(partition.sets(), minlength=len(focal))
+    is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
     found = {
         "n_rows": fitted.n_rows,
         "n_shown": len(partition),
@@ -159,8 +187,12 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "left_out": dict(fitted.data.left_out),
         "id": fitted.data.id,
         "standardized": fitted.scaling is not None,
+        "model": "auto" if is_auto else "egmm",
         "n_clusters": int(partition.n_clusters),
         "covariance": model.covariance,
+        "open_rows": int(partition.is_open(*decision).sum()),
+        "rule": decision.rule,
+        "reward": decision.reward,
         "ebic": float(model.ebic_),
         "log_likelihood": float(model.log_likelihood_),
         "n_parameters": int(model.n_parameters_),
@@ -173,7 +205,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             {
                 "cluster": profile.cluster + 1,
                 "rows": profile.n_rows,
-                "sure": profile.n_sure,
+                "sure": profile.n_rows - fitted.open_counts[profile.cluster],
                 "words": profile.words,
                 "means": dict(zip(fitted.data.names, profile.means.tolist(), strict=True)),
             }
@@ -186,6 +218,9 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "notes": list(fitted.notes),
         "seconds": round(fitted.seconds, 4),
     }
+    if is_auto:
+        found["model_weights"] = fitted.model.model_weights_
+        found["notes"] = [*fitted.model.notes_, *fitted.notes]
     if fitted.selection is not None:
         found["candidates"] = fitted.selection.table()
     if fitted.data.labels is not None:
@@ -195,7 +230,17 @@ def facts(fitted: Fitted) -> dict[str, Any]:
 
 def sentences_of(fitted: Fitted) -> list[str]:
     """What was found, and of which rows."""
-    found = describe(fitted.model, fitted.partition, outliers=fitted.outliers, selection=fitted.selection)
+    is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
+    found = describe(
+        fitted.mixture,
+        fitted.partition,
+        outliers=fitted.outliers,
+        selection=None if is_auto else fitted.selection,
+        rule=decision.rule,
+        reward=decision.reward,
+    )
+    if is_auto:
+        found = [f"Auto{found[0]}", *fitted.model.summary_lines()[1:], *found[1:]]
     if not fitted.is_sample:
         return found
     note = f"Fitted to {spaced(fitted.n_rows)} rows; what follows is of a sample of {spaced(len(fitted.partition))}."
@@ -212,7 +257,7 @@ def show(fitted: Fitted) -> None:
     for sentence in others:
         say(sentence)
     say()
-    show_sets(fitted.partition)
+    show_sets(fitted.partition, fitted.request.decision)
     if fitted.metrics:
         lines = [[name, f"{value:.3f}"] for name, value in fitted.metrics.items()]
         say()
@@ -222,7 +267,7 @@ def show(fitted: Fitted) -> None:
 def show_clusters(fitted: Fitted) -> None:
     """Print what each cluster is: its size, the features that set it apart, and the means of those that differ most."""
     found, names = fitted.profiles, fitted.data.names
-    lines = [[str(p.cluster + 1), spaced(p.n_rows), spaced(p.n_rows - p.n_sure), p.words] for p in found]
+    lines = [[str(p.cluster + 1), spaced(p.n_rows), spaced(fitted.open_counts[p.cluster]), p.words] for p in found]
     show_table(["cluster", "rows", "open", ""], lines)
     largest = np.abs([profile.differences for profile in found]).max(axis=0)
     some = np.sort(np.argsort(-largest, kind="stable")[:MOST_MEANS])
@@ -232,13 +277,15 @@ def show_clusters(fitted: Fitted) -> None:
     show_table(["cluster", *(names[d][:MOST_LETTERS] for d in some)], means, title=f"means{dots}")
 
 
-def show_sets(partition: CredalPartition) -> None:
-    """Print the sets with the most mass."""
+def show_sets(partition: CredalPartition, decision: Decision) -> None:
+    """Print the sets with the most mass, and for how many rows each is chosen."""
     focal, mean = partition.focal_sets, partition.mass.mean(axis=0)
-    rows = np.bincount(partition.sets(), minlength=len(focal))
+    rows = Counter(chosen_labels(partition, decision).tolist())
     shown = np.sort(np.argsort(-mean, kind="stable")[:MOST_SETS])
     shown = shown[np.argsort(focal.cardinalities[shown], kind="stable")]
-    lines = [[focal.labels[j], spaced(int(rows[j])), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
+    lines = [[focal.labels[j], spaced(rows.pop(focal.labels[j], 0)), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
+    # A set of largest utility need not be focal.
+    lines += [[name, spaced(count), "", ""] for name, count in sorted(rows.items()) if name not in focal.labels]
     more = len(focal) - len(shown)
     show_table(["set", "rows", "mean mass", ""], lines)
     if more:
@@ -251,6 +298,8 @@ def predict(
     *,
     out: Path | None,
     masses: bool,
+    rule: str | None,
+    reward: float,
     stream: bool | None,
     force: bool,
     as_machine: bool,
@@ -267,13 +316,13 @@ def predict(
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
     model, preparation = load_model(model_path)
+    decision = read_decision(rule, reward, is_auto=isinstance(model, AutoEGMM))
     scaling = preparation.scaling
     source = preparation.of(source, column_names(source))
     if streamed_to is not None:
         rows, _ = open_rows(source)
-        write_predictions(
-            streamed_to, model, rows if scaling is None else rows.scaled(*scaling), masses=masses, force=force
-        )
+        scaled = rows if scaling is None else rows.scaled(*scaling)
+        write_predictions(streamed_to, model, scaled, decision, masses=masses, force=force)
         n_rows = int(rows.shape[0])
         if as_machine:
             as_json(_predicted(model_path, source.path, out, n_rows))
@@ -287,7 +336,7 @@ def predict(
     partition = model.partition(X)
     if not (quiet or as_machine):
         tell(data.notes, wanted=True)
-    columns = row_columns(data, len(X)) | label_columns(partition, model.outliers(X))
+    columns = row_columns(data, len(X)) | label_columns(partition, model.outliers(X), decision)
     if masses:
         columns |= mass_columns(partition)
     if out is None:
@@ -297,7 +346,7 @@ def predict(
     if as_machine:
         as_json(_predicted(model_path, source.path, out, len(X)))
     elif not quiet:
-        show_sets(partition)
+        show_sets(partition, decision)
         say(f"\nWritten to {out}: {spaced(len(X))} rows.")
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from egmm.auto import AutoEGMM
 from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import check_enough, load_model, prepare, run_selection
@@ -105,11 +106,13 @@ def show_selection(selection: Selection) -> None:
 
 def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
     """Tell what a model file holds; quiet, only whether it can be read."""
-    model, preparation = load_model(model_path)
+    loaded, preparation = load_model(model_path)
+    model = loaded.best_ if isinstance(loaded, AutoEGMM) else loaded
     scaling = preparation.scaling
     names = preparation.names or [f"x{k + 1}" for k in range(model.n_features_in_)]
     found = {
-        "n_clusters": int(model.n_clusters),
+        "model": "auto" if isinstance(loaded, AutoEGMM) else "egmm",
+        "n_clusters": int(model.focal_sets_.n_clusters),
         "n_features": int(model.n_features_in_),
         "columns": names,
         "row_names": preparation.id or "",
@@ -126,12 +129,17 @@ def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
     }
     means = model.means_ if scaling is None else scaling.undo(model.means_)
     weights = dict(zip(model.focal_sets_.labels, model.weights_.tolist(), strict=True))
+    if isinstance(loaded, AutoEGMM):
+        found["model_weights"] = loaded.model_weights_
     if as_machine:
         as_json({"command": "info", "model": str(model_path), **found, "weights": weights, "means": means.tolist()})
         return
     if quiet:
         return
-    lines = [[name, _text(value)] for name, value in found.items()]
+    if isinstance(loaded, AutoEGMM):
+        say(loaded.summary())
+        say("\nThe selected model")
+    lines = [[name, _text(value)] for name, value in found.items() if name != "model_weights"]
     show_table(["EGMM", ""], lines)
     say()
     some = list(range(min(len(names), 5)))

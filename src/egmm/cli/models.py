@@ -12,10 +12,13 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._files import replacing
+from egmm.auto import FORMAT as AUTO_FORMAT
+from egmm.auto import AutoEGMM
+from egmm.belief.decisions import choose_sets
 from egmm.belief.partition import CredalPartition
 from egmm.cli.data import Data
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import MISSING_CELLS, Request, Source
+from egmm.cli.options import MISSING_CELLS, Decision, Request, Source
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
 from egmm.explanation import Profile, profiles
@@ -72,12 +75,23 @@ class Fitted:
     @cached_property
     def metrics(self) -> dict[str, float]:
         """Agreement with the known classes; empty where there are none."""
-        return {} if self.data.labels is None else scores(self.data.labels, self.partition)
+        return {} if self.data.labels is None else scores(self.data.labels, self.partition, self.request.decision)
+
+    @property
+    def mixture(self) -> Any:
+        """The mixture whose means and covariances are shown: of a consensus, the selected one."""
+        return self.model.best_ if isinstance(self.model, AutoEGMM) else self.model
 
     @cached_property
     def profiles(self) -> list[Profile]:
         """What each cluster is, in the units of the files."""
         return profiles(self.partition, self.data.X, self.data.names)
+
+    @property
+    def open_counts(self) -> list[int]:
+        """Rows of each cluster that the rule leaves open."""
+        is_open = self.partition.is_open(*self.request.decision)
+        return np.bincount(self.partition.labels()[is_open], minlength=self.partition.n_clusters).tolist()
 
     @property
     def is_sample(self) -> bool:
@@ -133,12 +147,20 @@ def named_rows(partition: CredalPartition, data: Data) -> CredalPartition:
 
 def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection | None]:
     """Fit what is asked for to rows or a scan; the selection is None where there is nothing to choose."""
+    if request.is_auto:
+        model = AutoEGMM([count for count in request.counts if count <= n_rows], **request.auto_parameters).fit(X)
+        if request.n_subsamples:
+            rule, reward = request.decision
+            model.stability(X, request.n_subsamples, rule=rule, reward=reward)
+        for fitted in (model, model.best_):
+            _nameless(fitted)
+        return model, model.selection_
     check_enough(n_rows, max(request.counts))
     if not request.is_single:
         selection = run_selection(X, request)
         return _nameless(selection.best), selection
-    model = EGMM(request.counts[0], covariance=request.covariance[0], **request.parameters)
-    return _nameless(model.fit(X)), None
+    single = EGMM(request.counts[0], covariance=request.covariance[0], **request.parameters)
+    return _nameless(single.fit(X)), None
 
 
 def _nameless(model: Any) -> Any:
@@ -198,12 +220,21 @@ def load_model(path: Path) -> tuple[Any, Preparation]:
         raise CommandError(f"{path} is a directory; name the model file in it, such as {path / 'model.json'}.")
     if not path.is_file():
         raise CommandError(f"{path} does not exist.")
-    model = EGMM.load(path)
+    model = _load(path)
     names = getattr(model, "feature_names_in_", None)
     preparation = json.loads(path.read_text(encoding="utf-8")).get(PREPARATION)
     if preparation is None:
         return _nameless(model), Preparation(None if names is None else [str(name) for name in names])
     return _nameless(model), _preparation(path, preparation, model.n_features_in_)
+
+
+def _load(path: Path) -> Any:
+    """Load a model of either kind; what is neither is refused in EGMM's words."""
+    try:
+        is_auto = json.loads(path.read_text(encoding="utf-8"))["format"] == AUTO_FORMAT
+    except (KeyError, TypeError, ValueError):
+        is_auto = False
+    return AutoEGMM.load(path) if is_auto else EGMM.load(path)
 
 
 def _preparation(path: Path, entry: Any, n_features: int) -> Preparation:
@@ -225,7 +256,7 @@ def _preparation(path: Path, entry: Any, n_features: int) -> Preparation:
     return Preparation([str(name) for name in names], scaling, row_names, missing)
 
 
-def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
+def scores(truth: Any, partition: CredalPartition, decision: Decision) -> dict[str, float]:
     """Agreement with known classes of the rows that have one."""
     known = truth != ""
     if not known.any():
@@ -234,6 +265,6 @@ def scores(truth: Any, partition: CredalPartition) -> dict[str, float]:
     labels = partition.labels()
     found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
     if len(np.unique(truth)) <= partition.n_clusters:
-        sets = set_scores(truth, partition)
+        sets = set_scores(truth, choose_sets(partition.mass, partition.focal_sets, *decision))
         found |= {"coverage": sets.coverage, "sure accuracy": sets.precise_accuracy, "open": sets.ambiguous}
     return found

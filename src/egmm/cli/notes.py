@@ -40,7 +40,11 @@ def _slow(n_columns: int) -> list[str]:
 
 def notes_on_request(request: Request) -> list[str]:
     """Tell what is done unasked."""
-    if request.certainty is not None or not (request.covariance == "all" or len(request.covariance) > 1):
+    if (
+        request.is_auto
+        or request.certainty is not None
+        or not (request.covariance == "all" or len(request.covariance) > 1)
+    ):
         return []
     prior = f"a prior in favour of single clusters (--certainty {CERTAINTY:g})"
     return [f"Covariances are compared with {prior}: few rows are open; --certainty 0 keeps more open."]

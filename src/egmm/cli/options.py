@@ -12,6 +12,11 @@ from egmm.em.covariance import MODELS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
+AUTO_ALL = range(1, 10)
+"""Numbers of clusters that the automatic model tries."""
+
+FITS = ("auto", "paper")
+RULES = ("heaviest", "utility", "dominance")
 AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
 COLOURS = ("lab", "rgb", "grey")
@@ -49,6 +54,49 @@ Clusters = Annotated[
 ]
 Covariance = Annotated[
     str, typer.Option("--covariance", help="A model such as EEE, a list EEE,EII, or auto (all).", rich_help_panel=MODEL)
+]
+FitCovariance = Annotated[
+    str | None,
+    typer.Option(
+        "--covariance",
+        help="A model such as EEE, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+Fit = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM. Default: auto, unless an option of EGMM "
+        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty) is given.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        "--rule",
+        help="Chooses each row's set: heaviest, utility or dominance. Default: utility for auto, else heaviest.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+Reward = Annotated[
+    float,
+    typer.Option(
+        "--reward", min=0.5, max=1.0, help="Utility of a right pair, for --rule utility.", rich_help_panel=MODEL
+    ),
+]
+Subsamples = Annotated[
+    int,
+    typer.Option(
+        "--stability",
+        min=0,
+        help="Fit so many subsamples of 90 % too, and tell how stable the result is.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Families = Annotated[
     str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.", rich_help_panel=MODEL)
@@ -209,6 +257,29 @@ def one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
     return value
 
 
+class Decision(NamedTuple):
+    """How the set of a row is chosen."""
+
+    rule: str = "heaviest"
+    reward: float = 0.8
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        if self.rule == "utility":
+            return f"by expected utility, reward {self.reward:g}"
+        return {"heaviest": "by heaviest set", "dominance": "by interval dominance"}[self.rule]
+
+
+def decision(rule: str | None, reward: float, *, is_auto: bool) -> Decision:
+    """Read --rule and --reward.
+
+    >>> decision(None, 0.8, is_auto=True).words
+    'by expected utility, reward 0.8'
+    """
+    return Decision(one_of("--rule", rule or ("utility" if is_auto else "heaviest"), RULES), reward)
+
+
 def one_source(rows: str | None, dissimilarities: str | None) -> str:
     """Return the file of rows, empty where there are dissimilarities alone."""
     if rows is None and dissimilarities is None:
@@ -286,6 +357,11 @@ class Request(NamedTuple):
     certainty: float | None = None
     reg_covar: float | str = "auto"
     max_iter: int = MAX_ITER
+    is_auto: bool = False
+    """Whether AutoEGMM chooses."""
+    decision: Decision = Decision()
+    n_subsamples: int = 0
+    """Fits to subsamples that tell how stable the automatic model is; 0 for none."""
 
     @property
     def is_single(self) -> bool:
@@ -305,6 +381,60 @@ class Request(NamedTuple):
             "verbose": int(self.verbose),
             **given,
         }
+
+    @property
+    def auto_parameters(self) -> dict[str, Any]:
+        """Parameters of AutoEGMM."""
+        known = ("focal_sets", "random_state", "reg_covar", "max_iter", "verbose")
+        return {"covariance": self.covariance, **{name: self.parameters[name] for name in known}}
+
+
+def auto_request(clusters: str, covariance: str | None, seed: int, *, verbose: bool, **rest: Any) -> Request:
+    """Read the options of the automatic model.
+
+    >>> auto_request("auto", None, 0, verbose=False).counts
+    [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    counts = cluster_counts(clusters, auto=AUTO_ALL)
+    plain = request("2", covariance or "all", "pairs", "ebic", seed, 1, verbose=verbose, **rest)
+    return plain._replace(counts=counts, is_auto=True)
+
+
+def is_automatic(model: str | None, *, only_paper: bool, either: bool) -> bool:
+    """Whether AutoEGMM is meant: it is asked for, or no option of EGMM is given.
+
+    >>> is_automatic(None, only_paper=False, either=True), is_automatic("auto", only_paper=False, either=True)
+    (False, True)
+    """
+    if model is not None:
+        one_of("--model", model, FITS)
+    if model == "auto" and only_paper:
+        raise typer.BadParameter(
+            "auto chooses the sets, the criterion, the starts and the certainty itself; leave out --focal-sets, "
+            "--criterion, --starts and --certainty, or use --model paper.",
+            param_hint="--model",
+        )
+    return model == "auto" or (model is None and not (only_paper or either))
+
+
+def fit_request(
+    model: str | None,
+    clusters: str,
+    covariance: str | None,
+    focal_sets: str,
+    criterion: str,
+    seed: int,
+    starts: int,
+    *,
+    certainty: float | None,
+    **rest: Any,
+) -> Request:
+    """Read the options of ``egmm fit``: those of AutoEGMM or of EGMM."""
+    only_paper = (focal_sets, criterion, starts, certainty) != ("pairs", "ebic", 1, None)
+    either = (clusters, covariance) != ("auto", None)
+    if is_automatic(model, only_paper=only_paper, either=either):
+        return auto_request(clusters, covariance, seed, **rest)
+    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest)
 
 
 def request(

@@ -16,14 +16,16 @@ import numpy as np
 from egmm._checks import BoolArray, import_optional
 from egmm._files import claim, leftovers, naming, replacing, working_place
 from egmm.belief.partition import CredalPartition
+from egmm.belief.tables import set_names
 from egmm.cli import check_interrupts
 from egmm.cli.data import Data
+from egmm.cli.options import Decision
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")
 """Endings of tables."""
 
-OURS = ("row", "cluster", "set", "probability", "nonspecificity", "outlier")
+OURS = ("row", "cluster", "set", "open", "probability", "nonspecificity", "outlier")
 """Columns of a table of labels."""
 
 WRITTEN = ".egmm-files"
@@ -249,15 +251,21 @@ def row_columns(data: Data, n_rows: int) -> dict[str, Any]:
     return {"row": numbers + 1, **({} if data.row_names is None else {name: data.row_names})}
 
 
-def label_columns(partition: CredalPartition, outliers: BoolArray) -> dict[str, Any]:
+def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Decision) -> dict[str, Any]:
     """One value per row: cluster, set and how sure they are; clusters counted from one."""
     return {
         "cluster": partition.labels() + 1,
-        "set": np.array(partition.focal_sets.labels)[partition.sets()],
+        "set": chosen_labels(partition, decision),
+        "open": partition.is_open(*decision),
         "probability": partition.pignistic().max(axis=1),
         "nonspecificity": partition.nonspecificity(),
         "outlier": outliers,
     }
+
+
+def chosen_labels(partition: CredalPartition, decision: Decision) -> Any:
+    """Name of the set chosen for each row, such as {1,2}."""
+    return set_names(partition.mass, partition.focal_sets, *decision).astype(str)
 
 
 def mass_columns(partition: CredalPartition) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from egmm.cli.columns import no_columns, parse, told_columns
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import Request, Source
+from egmm.cli.options import Decision, Request, Source
 from egmm.cli.output import claiming, label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
@@ -167,26 +167,26 @@ def _picked_classes(arrays: Iterable[Any], chosen: IntArray) -> Any:
     return np.concatenate([classes_of(part) for part in picked(values, chosen) if len(part)])
 
 
-def write_stream(work: Path, model: Any, rows: Any) -> None:
+def write_stream(work: Path, model: Any, rows: Any, decision: Decision) -> None:
     """Write labels and masses of every row into a directory, as those of rows in memory are."""
     metadata = parquet_metadata(model.focal_sets_)
     with (
         growing_parquet(work / "labels.parquet") as labels,
         growing_parquet(work / "masses.parquet", metadata) as masses,
     ):
-        for assigned, mass in _assigned(model, rows):
+        for assigned, mass in _assigned(model, rows, decision):
             labels(assigned)
             masses(mass)
 
 
-def write_predictions(path: Path, model: Any, rows: Any, *, masses: bool, force: bool) -> None:
+def write_predictions(path: Path, model: Any, rows: Any, decision: Decision, *, masses: bool, force: bool) -> None:
     """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
     with claiming(path, force=force), growing_parquet(path, exclusive=not force) as write:
-        for assigned, mass in _assigned(model, rows):
+        for assigned, mass in _assigned(model, rows, decision):
             write(assigned | mass if masses else assigned)
 
 
-def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _assigned(model: Any, rows: Any, decision: Decision) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Columns of labels and of masses, block by block."""
     first = 0
     for X, _ in rows.blocks():
@@ -195,6 +195,7 @@ def _assigned(model: Any, rows: Any) -> Iterator[tuple[dict[str, Any], dict[str,
         except ValueError as error:
             # Counted over all rows, not within the block.
             raise bad_entry(rows, rows.feature_names) or error from None
-        columns = {"row": np.arange(first + 1, first + len(X) + 1), **label_columns(partition, model.outliers(X))}
+        assigned = label_columns(partition, model.outliers(X), decision)
+        columns = {"row": np.arange(first + 1, first + len(X) + 1), **assigned}
         first += len(X)
         yield columns, mass_columns(partition)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Self
 
@@ -11,9 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._checks import (
+    BoolArray,
     FloatArray,
     IntArray,
     all_or_nothing,
+    check_choice,
     check_finite_rows,
     check_integer,
     check_prototypes,
@@ -25,7 +28,7 @@ from egmm._checks import (
 )
 from egmm._documented import Documented
 from egmm._frames import row_names
-from egmm.belief.decisions import best_cluster, heaviest_set
+from egmm.belief.decisions import REWARD, SET_RULES, best_cluster, choose_sets, heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.moebius import row_blocks
 from egmm.belief.partition import CredalPartition
@@ -183,19 +186,27 @@ class CredalClusterer(EvidentialClusterer):
         """
         return self._read(self._check_new(X), lambda mass, _: np.ascontiguousarray(mass))[0]
 
-    def predict_sets(self, X: Any) -> IntArray:
-        """Return the index into `focal_sets_` of the heaviest set of each row.
+    def predict_sets(self, X: Any, *, rule: str = "heaviest", reward: float = REWARD) -> IntArray | BoolArray:
+        """Choose a set of clusters for each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, seen in `fit` or not.
+        rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+            How the set is chosen, as in :meth:`egmm.CredalPartition.sets`.
+        reward : float, default=0.8
+            Utility of a pair that contains the right cluster, for ``rule="utility"``.
 
         Returns
         -------
-        sets : ndarray of shape (n_samples,)
+        sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
+            Index into `focal_sets_` of the heaviest set; for the other rules, whose sets need not be focal sets, their
+            members.
         """
-        return self._read(self._check_new(X), heaviest_set)[0]
+        is_heaviest = check_choice("rule", rule, SET_RULES) == "heaviest"
+        reader = heaviest_set if is_heaviest else partial(choose_sets, rule=rule, reward=reward)
+        return self._read(self._check_new(X), reader)[0]
 
     def partition(self, X: Any) -> CredalPartition:
         """Return the credal partition of the rows.

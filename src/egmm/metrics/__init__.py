@@ -1,4 +1,4 @@
-"""Measures of partitions: against classes, against each other, by chosen sets, and ranks of algorithms."""
+"""Measures of partitions: against classes and each other, by chosen sets and confidence, and ranks of algorithms."""
 
 from egmm.metrics.evidential import PairwiseMasses, ans, credal_rand_index, pairwise_masses, pairwise_nonspecificity
 from egmm.metrics.external import ari, matched_accuracy, nmi, purity
@@ -10,6 +10,14 @@ from egmm.metrics.ranks import (
     friedman_statistic,
     friedman_test,
     rank_scores,
+)
+from egmm.metrics.selective import (
+    Reliability,
+    RiskCoverage,
+    aurc,
+    expected_calibration_error,
+    reliability_curve,
+    risk_coverage_curve,
 )
 from egmm.metrics.set_valued import (
     SetScores,
@@ -23,15 +31,19 @@ from egmm.metrics.set_valued import (
 __all__ = [
     "FriedmanResult",
     "PairwiseMasses",
+    "Reliability",
+    "RiskCoverage",
     "SetScores",
     "ans",
     "ari",
+    "aurc",
     "average_ranks",
     "bonferroni_dunn_difference",
     "cluster_classes",
     "coverage",
     "credal_rand_index",
     "discounted_utility",
+    "expected_calibration_error",
     "friedman_critical_value",
     "friedman_statistic",
     "friedman_test",
@@ -42,5 +54,7 @@ __all__ = [
     "precise_accuracy",
     "purity",
     "rank_scores",
+    "reliability_curve",
+    "risk_coverage_curve",
     "set_scores",
 ]

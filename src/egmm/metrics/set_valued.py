@@ -6,6 +6,7 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray, check_labels, check_real, check_same_length, check_unmasked
 from egmm.belief.alignment import match_clusters
+from egmm.belief.decisions import set_utility
 from egmm.belief.partition import CredalPartition
 
 
@@ -222,5 +223,4 @@ def _covered(truth: IntArray, chosen: BoolArray) -> BoolArray:
 
 
 def _utility(size: IntArray, covered: BoolArray, reward: float) -> FloatArray:
-    accuracy = covered / np.maximum(size, 1)
-    return np.asarray((2 - 4 * reward) * accuracy**2 + (4 * reward - 1) * accuracy)
+    return np.where(covered, set_utility(np.maximum(size, 1), reward), 0.0)

@@ -9,6 +9,7 @@ from egmm.plotting.pairs import plot_pairs
 from egmm.plotting.partition import plot_approximations, plot_partition
 from egmm.plotting.ranks import plot_critical_difference
 from egmm.plotting.selection import plot_criterion, plot_model_grid
+from egmm.plotting.selective import plot_risk_coverage
 from egmm.plotting.uncertainty import plot_uncertainty
 from egmm.plotting.view import View, view_of
 
@@ -26,6 +27,7 @@ __all__ = [
     "plot_model_grid",
     "plot_pairs",
     "plot_partition",
+    "plot_risk_coverage",
     "plot_uncertainty",
     "view_of",
 ]

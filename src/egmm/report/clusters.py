@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from egmm.belief.decisions import REWARD
 from egmm.belief.partition import CredalPartition
 from egmm.explanation import Profile, explain, profiles
 from egmm.metrics import ari, nmi
@@ -28,12 +29,20 @@ MOST_EXPLAINED = 20_000
 HIGH, LOW = "0, 110, 180", "205, 85, 0"
 
 
-def clusters_html(partition: CredalPartition, X: Any, names: Sequence[str], classes: Any = None) -> str:
+def clusters_html(
+    partition: CredalPartition,
+    X: Any,
+    names: Sequence[str],
+    classes: Any = None,
+    rule: str = "heaviest",
+    reward: float = REWARD,
+) -> str:
     """Sections on what the clusters are; classes are text, empty where a row has none."""
+    n_open = np.bincount(partition.labels()[partition.is_open(rule, reward)], minlength=partition.n_clusters)
     found = profiles(partition, X, names)
-    parts = [_cards(found, len(partition)), _heat_map(found, names)]
+    parts = [_cards(found, n_open.tolist(), len(partition)), _heat_map(found, names)]
     if classes is not None and np.any(np.asarray(classes) != ""):
-        parts.append(_cross_table(partition, np.asarray(classes)))
+        parts.append(_cross_table(partition, np.asarray(classes), rule, reward))
     if partition.n_clusters > 1 and np.isfinite(X).all():
         parts.append(_rules(partition, np.asarray(X), names))
     return "\n".join(parts)
@@ -48,12 +57,11 @@ def _swatch(cluster: int, n_clusters: int) -> str:
     return f'<span class="swatch" style="background:#{colour}"></span>'
 
 
-def _cards(found: Sequence[Profile], n_rows: int) -> str:
+def _cards(found: Sequence[Profile], open_counts: Sequence[int], n_rows: int) -> str:
     cards = []
-    for profile in found:
+    for profile, n_open in zip(found, open_counts, strict=True):
         noun = "row" if profile.n_rows == 1 else "rows"
         share = f"{100 * profile.n_rows / max(n_rows, 1):.0f} %"
-        n_open = profile.n_rows - profile.n_sure
         doubt = f", {_spaced(n_open)} of them open" if n_open > 0 else ""
         size = f"{_spaced(profile.n_rows)} {noun} ({share}){doubt}"
         cards.append(
@@ -103,11 +111,11 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.0f}"
 
 
-def _cross_table(partition: CredalPartition, classes: Any) -> str:
+def _cross_table(partition: CredalPartition, classes: Any, rule: str, reward: float) -> str:
     known = np.flatnonzero(classes != "")
     values, counts = np.unique(classes[known], return_counts=True)
     listed = values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
-    sure = partition.lower()[known]
+    sure = partition.lower("mass" if rule == "heaviest" else rule, reward)[known]
     n_clusters = partition.n_clusters
     head = "".join(f"<th>{_swatch(k, n_clusters)}{k + 1}</th>" for k in range(n_clusters))
     lines = []

@@ -60,9 +60,14 @@ def content(
     outliers: BoolArray,
     numbers: IntArray,
     selection: Any = None,
+    *,
+    is_own: bool = True,
 ) -> dict[str, Any]:
-    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has."""
-    # Not called ambiguity: a row is open where its heaviest set has several clusters.
+    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has.
+
+    Of a partition that is not the model's own, as a consensus, there are no mixing weights.
+    """
+    # Not the same as being open: that depends on the rule that chooses a row's set.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
     # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
@@ -80,7 +85,7 @@ def content(
         "values": _encode(((shown.X[drawn] - centre) / units).T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
         "outliers": _encode(outliers[drawn].astype(np.uint8)),
-        "sets": _sets(model, partition),
+        "sets": _sets(model.weights_ if is_own else None, partition),
         "colours": [_hex(colour) for colour in cluster_colours(partition.n_clusters)],
         "means": _rounded(shown.means - centre),
         "covariances": _rounded(shown.covariances),
@@ -130,7 +135,7 @@ def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[
     return axes
 
 
-def _sets(model: Any, partition: CredalPartition) -> list[dict[str, Any]]:
+def _sets(weights: Sequence[float] | None, partition: CredalPartition) -> list[dict[str, Any]]:
     focal = partition.focal_sets
     rows = np.bincount(partition.sets(), minlength=len(focal))
     mean = partition.mass.mean(axis=0)
@@ -140,7 +145,7 @@ def _sets(model: Any, partition: CredalPartition) -> list[dict[str, Any]]:
             "members": [int(k) for k in sorted(members)],
             "rows": int(rows[j]),
             "mass": float(mean[j]),
-            "weight": float(model.weights_[j]),
+            "weight": None if weights is None else float(weights[j]),
         }
         for j, members in enumerate(focal)
     ]

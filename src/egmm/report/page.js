@@ -536,7 +536,10 @@
       { name: "clusters", value: (r) => r.members.length },
       { name: "rows", value: (r) => r.rows, show: (r) => spaced(r.rows) },
       { name: "share", value: (r) => r.rows / data.nRows, show: (r) => `${((100 * r.rows) / data.nRows).toFixed(1)} %` },
-      { name: "mixing weight", value: (r) => r.weight, show: (r) => r.weight.toFixed(4) },
+      // A consensus of models has no mixing weights of its own.
+      ...(data.sets.every((r) => r.weight !== null)
+        ? [{ name: "mixing weight", value: (r) => r.weight, show: (r) => r.weight.toFixed(4) }]
+        : []),
       { name: "mean mass", text: true, whole: true, value: (r) => r.mass, show: (r) => {
         const box = element("span", { text: r.mass.toFixed(4) }), bar = element("span", { class: "bar-cell" });
         bar.style.width = `${(90 * r.mass) / widest}px`;

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from egmm._checks import check_finite_matrix, check_integer
+from egmm._checks import check_finite_matrix, check_integer, check_same_length
 from egmm._files import replacing
-from egmm.belief.partition import CredalPartition
+from egmm.belief.decisions import REWARD
+from egmm.belief.partition import CredalPartition, check_partition
 from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
 from egmm.report.clusters import class_data, clusters_html
@@ -88,6 +89,10 @@ def render_report(
     scaling: tuple[Any, Any] | None = None,
     n_total: int | None = None,
     row_numbers: Any = None,
+    partition: CredalPartition | None = None,
+    sentences: Sequence[str] | None = None,
+    rule: str = "heaviest",
+    reward: float = REWARD,
     row_names: Any = None,
     classes: Any = None,
 ) -> str:
@@ -113,6 +118,15 @@ def render_report(
         Number of rows the model was fitted to, where X is a sample of them; the page says so.
     row_numbers : array-like of int of shape (n_samples,), default=None
         Where X is a sample, the numbers of its rows among all, counted from zero; the page counts from one.
+    partition : CredalPartition, default=None
+        What is shown of the rows; None means the model's own masses. A consensus of several models may be given, whose
+        clusters are the model's.
+    sentences : sequence of str, default=None
+        What the page says first; None means what :func:`describe` says.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        What makes a row open in the words, see :meth:`egmm.CredalPartition.is_open`; the plot goes by the heaviest set.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
     row_names : array-like of shape (n_samples,), default=None
         Names of the rows; None means the index of a data frame, unless that only counts the rows.
     classes : array-like of shape (n_samples,), default=None
@@ -139,23 +153,27 @@ def render_report(
         raise TypeError(f"selection must be what select_model returns, or None; got {type(selection).__name__}.")
     n_total = len(rows) if n_total is None else check_integer("n_total", n_total, len(rows))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
-    partition, outliers = model.partition(X), model.outliers(X)
+    is_own = partition is None
+    partition = model.partition(X) if partition is None else check_partition("partition", partition)
+    check_same_length("X", rows, "partition", partition)
+    outliers = model.outliers(X)
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != (len(rows),):
         raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
-    data = content(shown, model, partition, outliers, numbers, selection)
+    data = content(shown, model, partition, outliers, numbers, selection, is_own=is_own)
     data["nTotal"] = n_total
     drawn = data.pop("drawn")
     named = _texts("row_names", _index(partition) if row_names is None else row_names, len(rows))
     known = _texts("classes", classes, len(rows))
     data["names"] = None if named is None else named[drawn].tolist()
     data |= {"classes": None} if known is None else class_data(known, partition.labels(), drawn)
-    sentences = describe(model, partition, outliers=outliers, selection=selection)
+    if sentences is None:
+        sentences = describe(model, partition, outliers=outliers, selection=selection, rule=rule, reward=reward)
     return Template(_resource("page.html")).substitute(
         title=escape(title),
         words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
-        clusters=clusters_html(partition, shown.X, shown.names, known),
+        clusters=clusters_html(partition, shown.X, shown.names, known, rule, reward),
         citation=escape(CITATION),
         bibtex=escape(BIBTEX),
         reproduce=escape(_code(model) if reproduce is None else reproduce),

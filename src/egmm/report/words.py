@@ -10,7 +10,13 @@ from egmm.belief.uncertainty import average_nonspecificity
 
 
 def describe(
-    model: Any, partition: CredalPartition, *, outliers: BoolArray | None = None, selection: Any = None
+    model: Any,
+    partition: CredalPartition,
+    *,
+    outliers: BoolArray | None = None,
+    selection: Any = None,
+    rule: str = "heaviest",
+    reward: float = 0.8,
 ) -> list[str]:
     """Say in a few sentences what a model found and how sure it is.
 
@@ -24,6 +30,10 @@ def describe(
         Rows far from every component, as ``model.outliers(X)`` tells.
     selection : Selection, default=None
         The candidates the model was chosen from.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        What makes a row open, see :meth:`egmm.CredalPartition.is_open`.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
 
     Returns
     -------
@@ -45,7 +55,7 @@ def describe(
             f"of {_count(model.n_features_in_, 'feature')}."
         )
     ]
-    sentences += _sureness(partition)
+    sentences += _sureness(partition, rule, reward)
     if outliers is not None:
         found = int(outliers.sum())
         sentences.append(
@@ -60,13 +70,13 @@ def describe(
     return sentences
 
 
-def _sureness(partition: CredalPartition) -> list[str]:
+def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]:
     focal, chosen = partition.focal_sets, partition.sets()
     n_rows = len(partition)
-    n_open = int((focal.cardinalities[chosen] > 1).sum())
+    n_open = int(partition.is_open(rule, reward).sum())
     average = average_nonspecificity(partition.mass, focal)
     sentences = [
-        _open(n_open, n_rows),
+        _open(n_open, n_rows, rule, reward),
         f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
     ]
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
@@ -89,14 +99,16 @@ def _sureness(partition: CredalPartition) -> list[str]:
     return sentences
 
 
-def _open(number: int, total: int) -> str:
+def _open(number: int, total: int, rule: str, reward: float) -> str:
+    verb, whose, whom = ("is", "its", "it") if number == 1 else ("are", "their", "them")
+    if rule == "heaviest":
+        how, sure, what = "", "it has most mass on", f"{whose} heaviest set has several clusters"
+    else:
+        how = f" by expected utility (reward {reward:g})" if rule == "utility" else " by interval dominance"
+        sure, what = "the set chosen for it is", f"the set chosen for {whom} has several clusters"
     if number == 0:
-        return "Every row is sure: it has most mass on a single cluster."
-    verb, whose = ("is", "its") if number == 1 else ("are", "their")
-    return (
-        f"{_share(number, total)} {verb} open: {whose} heaviest set has several clusters, and the data cannot "
-        "say which."
-    )
+        return f"Every row is sure{how}: {sure} a single cluster."
+    return f"{_share(number, total)} {verb} open{how}: {what}, and the data cannot say which."
 
 
 def _choice(selection: Any) -> str:

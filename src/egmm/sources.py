@@ -1,0 +1,266 @@
+"""Several fitted mixtures of as many clusters as sources of evidence about rows."""
+
+import json
+from collections.abc import Sequence
+from copy import copy
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.belief.consensus import clusters_and_pairs, unite_pairs
+from egmm.belief.decisions import choose_sets, first_best
+from egmm.belief.focal import FocalSets
+from egmm.candidate import Candidate
+from egmm.elliptical import elliptical_criterion
+from egmm.mixture import EGMM
+from egmm.rows import is_remote, remote_rows
+from egmm.selection import NEXT_WEIGHT, Selection
+
+CLOSE = 3.0
+"""Differences of EBIC below this are weak evidence (odds below 20 to 1): what is so close is named together."""
+
+ROUND = ("EII", "VII")
+"""Covariance models that are multiples of the identity."""
+
+LAST_TRIED = "The best number of clusters"
+"""How the note begins that warns of the end of the range."""
+
+
+class Choice(NamedTuple):
+    """The chosen candidate, and by how much the best single elliptical cluster exceeds the best mixture's EBIC."""
+
+    candidate: Candidate
+    single_gap: float = float("-inf")
+
+
+class Products(NamedTuple):
+    """Sums over rows of products of two models' probabilities, a sum that adds."""
+
+    values: FloatArray
+    """(n_models, C, C): of each model's clusters (rows) with the first model's (columns)."""
+
+    def plus(self, other: Self) -> "Products":
+        """Return the products of both sets of rows together."""
+        return Products(self.values + other.values)
+
+
+class Sources(NamedTuple):
+    """Fitted mixtures, how much each counts, and which of its clusters is which."""
+
+    models: tuple[EGMM, ...]
+    """The first is the chosen one."""
+    shares: FloatArray
+    """(n_models,), summing to one."""
+    orders: IntArray
+    """(n_models, C): the cluster of each model that is the first model's cluster k."""
+    is_united: bool
+    """Whether they speak together; otherwise the first speaks alone."""
+
+    @property
+    def focal_sets(self) -> FocalSets:
+        """Sets that carry mass."""
+        return clusters_and_pairs(self.orders.shape[1]) if self.is_united else self.models[0].focal_sets_
+
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """Pignistic probabilities of rows in memory, (n, C): the weighted mean of the models'."""
+        total = np.zeros((len(X), self.orders.shape[1]))
+        for model, share, order in zip(self.models, self.shares, self.orders, strict=True):
+            total += share * model.predict_proba(X)[:, order]
+        return total
+
+    def masses(self, X: FloatArray) -> FloatArray:
+        """Masses of rows in memory, (n, M)."""
+        return unite_pairs(self.probabilities(X))[0] if self.is_united else self.models[0].predict_mass(X)
+
+    def log_densities(self, X: FloatArray) -> FloatArray:
+        """Log-density of rows in memory, (n,): that of the mixture of the models."""
+        found = [model.score_samples(X) for model in self.models]
+        return np.asarray(logsumexp(found, axis=0, b=self.shares[:, None]))
+
+
+def sound_candidates(selection: Selection) -> list[Candidate]:
+    """Sound candidates, or an error that says why there is none."""
+    sound = [candidate for candidate in selection.candidates if candidate.is_sound]
+    # One round cluster of fewer rows than features counts as degenerate, for want of rows, but has not collapsed.
+    sound = sound or [c for c in selection.candidates if c.is_fitted and c.n_clusters == 1 and c.covariance in ROUND]
+    if sound:
+        return sound
+    reasons = sorted(
+        (c.failure or "degenerate: a cluster or covariance collapsed", c.n_clusters, c.covariance)
+        for c in selection.candidates
+    )
+    listed = [
+        f"{', '.join(f'{count} {model}' for _, count, model in group)}: {why}"
+        for why, group in groupby(reasons, key=lambda reason: reason[0])
+    ]
+    raise ValueError(
+        f"No candidate gave a sound fit ({'; '.join(listed)}). Try fewer clusters, leave out constant or dependent "
+        "columns, or give a number as reg_covar."
+    )
+
+
+def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) -> Choice:
+    """The selected candidate, unless one cluster of another shape describes the rows clearly better than mixtures."""
+    wanted = (selection.n_clusters, selection.covariance)
+    chosen = next((c for c in sound if (c.n_clusters, c.covariance) == wanted), sound[0])
+    single = [c for c in sound if c.n_clusters == 1]
+    if chosen.n_clusters == 1 or not single or is_remote(X):
+        return Choice(chosen)
+    gap = elliptical_criterion(X, weight) - max(candidate.value("ebic") for candidate in sound)
+    return Choice(max(single, key=lambda c: c.value("ebic")) if gap >= CLOSE else chosen, gap)
+
+
+def notes_on_choice(selection: Selection, sound: list[Candidate], choice: Choice) -> list[str]:
+    """What to know before the choice is trusted."""
+    chosen = choice.candidate
+    counts = sorted({candidate.n_clusters for candidate in sound})
+    best = {count: max(c.value("ebic") for c in sound if c.n_clusters == count) for count in counts}
+    notes = []
+    if chosen.n_clusters == 1:
+        notes.append("No cluster structure found: a single cluster describes the rows best.")
+    elif chosen.n_clusters == max(c.n_clusters for c in selection.candidates) and len(counts) > 1:
+        notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried: more may be better; raise n_clusters.")
+    gaps = {count: best[count] - best[chosen.n_clusters] for count in counts if count != chosen.n_clusters}
+    close = [f"{count} (EBIC {gap:+.1f})" for count, gap in gaps.items() if abs(gap) < CLOSE]
+    if chosen.n_clusters > 1 and abs(choice.single_gap) < CLOSE:
+        notes.append(f"One cluster that is not Gaussian is about as good (EBIC {choice.single_gap:+.1f}).")
+    if close:
+        notes.append(f"Other numbers of clusters are about as good: {', '.join(close)}.")
+    return notes
+
+
+def gather_sources(
+    candidates: Sequence[Candidate], chosen: Candidate, X: Any, sample_weight: Any, *, is_united: bool
+) -> Sources:
+    """Take candidates of equally many clusters for sources, the chosen one first.
+
+    By EBIC each counts for 0.85 of the next better one, times the agreement of its partition with those of all: models
+    that fit badly, or see what no other does, are unreliable.
+    """
+    ranked = sorted(candidates, key=lambda candidate: -candidate.value("ebic"))
+    reliability = {id(c): NEXT_WEIGHT**rank * _agreement(c) for rank, c in enumerate(ranked)}
+    # Of one cluster all models say the same.
+    others = [c for c in ranked if c is not chosen and is_united and chosen.n_clusters > 1]
+    heard = [chosen, *others]
+    weights = np.array([reliability[id(candidate)] for candidate in heard])
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(heard), 1 / len(heard))
+    models = tuple(_nameless(candidate.model) for candidate in heard)
+    return Sources(models, shares, _match(models, X, sample_weight), is_united)
+
+
+def _agreement(candidate: Candidate) -> float:
+    """Agreement with the others; 1 where there are none to agree with."""
+    return 1.0 if np.isnan(candidate.agreement) else max(candidate.agreement, 0.0)
+
+
+def _nameless(model: EGMM) -> EGMM:
+    """A copy that takes any array: names are checked before, and labels of the rows are kept elsewhere."""
+    bare = copy(model)
+    for name in ("feature_names_in_", "labels_"):
+        bare.__dict__.pop(name, None)
+    return bare
+
+
+def _match(models: Sequence[EGMM], X: Any, sample_weight: Any) -> IntArray:
+    """Clusters of each model in the order of the first model's, such that most probability is common."""
+    rows = remote_rows(X, sample_weight, None)
+    if rows is None:
+        products = BlockReader("products", models=tuple(models))(X, sample_weight)
+    else:
+        with rows:
+            products = rows.reduce(BlockReader("products", models=tuple(models)))
+    orders = [linear_sum_assignment(table.T, maximize=True)[1] for table in products.values]
+    return np.array(orders, dtype=np.int64)
+
+
+class BlockReader:
+    """A function of a block of rows and their weights that row sources apply; it can be sent to other processes."""
+
+    def __init__(
+        self,
+        kind: str,
+        sources: Sources | None = None,
+        models: tuple[EGMM, ...] = (),
+        rule: str = "heaviest",
+        reward: float = 0.8,
+    ) -> None:
+        self._kind, self._sources, self._models = kind, sources, models
+        self._rule, self._reward = rule, reward
+
+    def __call__(self, X: FloatArray, sample_weight: FloatArray | None = None) -> Any:
+        """Read what was asked for off a block."""
+        return getattr(self, f"_{self._kind}")(X, sample_weight)
+
+    def _products(self, X: FloatArray, weight: FloatArray | None) -> Products:
+        found = [model.predict_proba(X) for model in self._models]
+        first = found[0] if weight is None else found[0] * np.asarray(weight)[:, None]
+        return Products(np.array([probability.T @ first for probability in found]))
+
+    def _masses(self, X: FloatArray, _: Any) -> FloatArray:
+        return self._known.masses(X)
+
+    def _probabilities(self, X: FloatArray, _: Any) -> FloatArray:
+        return self._known.probabilities(X)
+
+    def _labels(self, X: FloatArray, _: Any) -> IntArray:
+        return first_best(self._known.probabilities(X))
+
+    def _log_densities(self, X: FloatArray, _: Any) -> FloatArray:
+        return self._known.log_densities(X)
+
+    def _heaviest(self, X: FloatArray, _: Any) -> IntArray:
+        return first_best(self._known.masses(X))
+
+    def _members(self, X: FloatArray, _: Any) -> FloatArray:
+        """Members of the chosen sets as 1 and 0: row sources give numbers."""
+        chosen: BoolArray = choose_sets(self._known.masses(X), self._known.focal_sets, self._rule, self._reward)
+        return chosen.astype(np.float64)
+
+    @property
+    def _known(self) -> Sources:
+        assert self._sources is not None
+        return self._sources
+
+
+def to_document(sources: Sources) -> dict[str, Any]:
+    """Sources as JSON holds them."""
+    return {
+        "weights": sources.shares.tolist(),
+        "clusters": sources.orders.tolist(),
+        "united": sources.is_united,
+        "models": [_model_document(model) for model in sources.models],
+    }
+
+
+def from_document(document: dict[str, Any]) -> Sources:
+    """Sources that `to_document` wrote, checked: people edit JSON."""
+    models = tuple(_read_model(entry) for entry in document["models"])
+    if not models:
+        raise ValueError("its list of models is empty")
+    shares = np.array(document["weights"], dtype=np.float64)
+    orders = np.array(document["clusters"], dtype=np.int64)
+    n_clusters = models[0].focal_sets_.n_clusters
+    is_whole = shares.shape == (len(models),) and orders.shape == (len(models), n_clusters)
+    if not is_whole or not (np.sort(orders, axis=1) == np.arange(n_clusters)).all() or not np.isclose(shares.sum(), 1):
+        raise ValueError("its entries weights and clusters do not fit its models")
+    return Sources(models, shares, orders, bool(document["united"]))
+
+
+def _model_document(model: EGMM) -> Any:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save(path)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _read_model(document: Any) -> EGMM:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return EGMM.load(path)
