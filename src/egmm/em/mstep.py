@@ -237,7 +237,7 @@ def _own(
 
 
 def _have_scatters(scatters: FloatArray, seconds: FloatArray, settings: Settings, layout: Layout) -> BoolArray:
-    """Which fits have scatters that are more than rounding of the moments about the centre, where each needs its own."""
+    """Which fits have scatters above the rounding of moments about the centre, where clusters need their own."""
     first, second = products(scatters.shape[-1], layout.kind)
     floors = ROUND_OFF * np.abs(seconds[..., first == second])
     if layout.diagonal:
