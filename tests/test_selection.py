@@ -17,7 +17,7 @@ from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
 from egmm import selection as selecting
 from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
-from egmm.em import fit
+from egmm.em import fit, summary
 from egmm.em.covariance import MODELS
 from egmm.em.sample import draw_sample
 from egmm.selection import Selection
@@ -364,7 +364,7 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
 
 def test_the_rows_are_sampled_once_for_all_candidates(blobs, monkeypatch) -> None:
     drawn = []
-    monkeypatch.setattr(fit, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
+    monkeypatch.setattr(summary, "draw_sample", lambda *args: drawn.append(1) or draw_sample(*args))
     select_model(blobs, [2, 3], ["EEE", "VVI"], random_state=0, n_jobs=1)
     assert len(drawn) == 1
 

@@ -33,14 +33,11 @@ from egmm.em.covariance import is_diagonal, resolve_covariance
 from egmm.em.criteria import ebic_of, n_free_parameters
 from egmm.em.fit import (
     EXPECTED_PASSES,
-    DataSummary,
     FitResult,
     Specification,
     choose_engine,
     fit,
     seconds_in_numpy,
-    summarise,
-    total_moments,
 )
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
@@ -48,6 +45,7 @@ from egmm.em.problem import Problem
 from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
+from egmm.em.summary import DataSummary, summarise, total_moments
 from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows

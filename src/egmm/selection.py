@@ -42,15 +42,14 @@ from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
     EXPECTED_PASSES,
-    DataSummary,
     Failure,
     Specification,
     choose_engine,
     fit_all,
     seconds_in_numpy,
-    summarise,
 )
 from egmm.em.sample import Sample
+from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify

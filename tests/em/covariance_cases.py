@@ -7,7 +7,7 @@ import numpy as np
 from egmm.em.ascent import FAILED
 from egmm.em.celeux_govaert import fit_covariances
 from egmm.em.covariance import is_diagonal
-from egmm.em.fit import why_not
+from egmm.em.failure import why_not
 from egmm.em.parameters import NotPositiveDefiniteError
 from em.problems import Found, ascend, found_of, problem_of
 

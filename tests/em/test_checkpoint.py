@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from egmm import EGMM
-from egmm.em import fit
+from egmm.em import summary
 from egmm.em.problem import Problem
 from egmm.em.sample import draw_sample
 from row_sources import assert_same_bits, two_groups
@@ -78,7 +78,7 @@ def test_a_fit_that_died_ends_with_the_same_bits(
 def test_a_fit_of_many_rows_that_died_ends_with_the_same_bits(
     last: int, X: np.ndarray, die_at: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fit, "draw_sample", partial(draw_sample, size=100))
+    monkeypatch.setattr(summary, "draw_sample", partial(draw_sample, size=100))
     n_passes = die_at(0)
     whole = EGMM(2, random_state=3, tol=1e-12).fit(X)
     model = EGMM(2, random_state=3, tol=1e-12, checkpoint=tmp_path / "state")

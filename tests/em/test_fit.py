@@ -5,8 +5,10 @@ import pytest
 
 from egmm import EGMM, FocalSets, select_model
 from egmm.em import fit as fitting
+from egmm.em import summary
 from egmm.em.covariance import MODELS
-from egmm.em.fit import Failure, Specification, choose_engine, fit, fit_all, seconds_in_numpy, summarise
+from egmm.em.fit import Failure, Specification, choose_engine, fit, fit_all, seconds_in_numpy
+from egmm.em.summary import summarise
 from egmm.rows.array import ArrayRows
 
 
@@ -83,12 +85,12 @@ def test_models_of_one_form_are_fitted_together(blobs) -> None:
     models = [model for model in MODELS if specification(model).form == specification("VVV").form]
     assert len(models) == 7
     with ArrayRows(blobs, n_jobs=1) as rows:
-        summary = summarise(rows, np.random.RandomState(0))
-        found = fit_all(rows, summary, [specification(model) for model in models])
+        seen = summarise(rows, np.random.RandomState(0))
+        found = fit_all(rows, seen, [specification(model) for model in models])
         for model, result in zip(models, found, strict=True):
             assert not isinstance(result, Failure)
             assert result.specification.covariance == model
-            alone = fit(rows, summary, specification(model))
+            alone = fit(rows, seen, specification(model))
             assert result.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-5 * len(blobs))
 
 
@@ -114,8 +116,8 @@ def test_a_degenerate_fit_is_not_kept_for_its_likelihood(rng) -> None:
 @pytest.fixture
 def many(rng, monkeypatch):
     monkeypatch.setattr("egmm.em.sample.SAMPLE_ROWS", 200)
-    draw = fitting.draw_sample
-    monkeypatch.setattr(fitting, "draw_sample", lambda rows, seed: draw(rows, seed, 200))
+    draw = summary.draw_sample
+    monkeypatch.setattr(summary, "draw_sample", lambda rows, seed: draw(rows, seed, 200))
     return np.concatenate([rng.normal(mean, 1, (600, 2)) for mean in ([0, 0], [4, 1], [1, 5])])
 
 
@@ -194,9 +196,9 @@ def test_a_model_that_fails_leaves_the_others(rng) -> None:
     X[:2] += 50
     labels = np.repeat([1, 0], [2, 18])
     with ArrayRows(X, n_jobs=1) as rows:
-        summary = summarise(rows, np.random.RandomState(0))
+        seen = summarise(rows, np.random.RandomState(0))
         options = {"init": labels, "reg_covar": 0.0}
-        found = fit_all(rows, summary, [specification(m, 2, "singletons", **options) for m in ("VVV", "VEE")])
+        found = fit_all(rows, seen, [specification(m, 2, "singletons", **options) for m in ("VVV", "VEE")])
     assert isinstance(found[0], Failure)
     assert not isinstance(found[1], Failure)
 

@@ -6,31 +6,31 @@
 Models of as many clusters and of one form are fitted together, as a batch.
 """
 
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, check_weight
+from egmm._checks import FloatArray, IntArray
 from egmm.em import soundness
 from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
 from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
-from egmm.em.labels import component_labels, kmeans_labels, random_labels
-from egmm.em.mstep import EMPTY, Layout, Settings, are_determined, overlap_matrices, unsound_clusters, warn_no_mass
+from egmm.em.failure import why_not
+from egmm.em.mstep import Layout, Settings, are_determined, overlap_matrices, warn_no_mass
 from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
-from egmm.em.sample import Sample, draw_sample
+from egmm.em.sample import Sample
 from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
-from egmm.em.statistics import Moments, Statistics, Units, moments
+from egmm.em.statistics import Moments, Statistics, moments
+from egmm.em.summary import DataSummary, check_distinct
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import BLOCK_ROWS, RowSource, UnusableRowsError
+from egmm.rows.source import BLOCK_ROWS, RowSource
 
 CLASSICAL_TOL = 1e-4
 """Tolerance of a classical mixture that is only a start."""
@@ -80,63 +80,6 @@ class Specification:
     def form(self) -> tuple[Any, ...]:
         """What models must have in common to be fitted together."""
         return self.shares.shape, self.shares.tobytes(), monomial_kind(self.covariance), is_diagonal(self.covariance)
-
-
-@dataclass(frozen=True)
-class DataSummary:
-    """What passes over the rows tell before fits start, the same for all of them."""
-
-    shape: tuple[int, int]
-    total: Moments
-    units: Units
-    sample: Sample | None
-    """Rows that named starts look at."""
-    random_state: Any
-    """State of the random numbers that named starts draw."""
-    _labellings: dict[Any, Any] = field(default_factory=dict)
-    _labelling: threading.Lock = field(default_factory=threading.Lock)
-
-    def labellings(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]]:
-        """Labels of a part of the sample for every start; models of as many clusters have the same."""
-        with self._labelling:
-            asked = (n_clusters, init, n_init, len(part.rows))
-            if asked not in self._labellings:
-                self._labellings[asked] = self._label(*asked[:3], part)
-            found = self._labellings[asked]
-        if isinstance(found, ValueError):
-            raise found
-        return found
-
-    def _label(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]] | ValueError:
-        random = np.random.RandomState(0)
-        random.set_state(self.random_state)
-        try:
-            if init == "mixture":
-                return [component_labels(part, n_clusters, int(random.randint(2**31))) for _ in range(n_init)]
-            label = {"kmeans": kmeans_labels, "random": random_labels}[init]
-            return [[label(part, n_clusters, random)] for _ in range(n_init)]
-        except ValueError as error:
-            return error
-
-
-def summarise(
-    rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
-) -> DataSummary:
-    """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
-    total = total_moments(rows, diagonal=diagonal)
-    seed = int(random.randint(2**31))
-    sample = draw_sample(rows, seed) if with_sample else None
-    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
-
-
-def total_moments(rows: RowSource, *, diagonal: bool) -> Moments:
-    """Moments of rows that can be fitted."""
-    with np.errstate(all="ignore"):
-        total = rows.reduce(partial(moments, diagonal=diagonal))
-    check_weight(total.weight)
-    if not np.isfinite(total.scatter).all():
-        raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-    return total
 
 
 @dataclass(frozen=True)
@@ -579,14 +522,6 @@ class _Part(NamedTuple):
     total: Moments
 
 
-def check_distinct(sample: Sample, n_clusters: int) -> None:
-    """Refuse more clusters than there are distinct rows."""
-    if len(sample.rows) < n_clusters:
-        raise ValueError(
-            f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
-        )
-
-
 def _taken(ascent: Ascent, at: IntArray) -> Ascent:
     """Some of the ascents."""
     return Ascent(
@@ -622,50 +557,3 @@ def _best_of(ascent: Ascent, places: IntArray) -> int | None:
                 continue
         best, best_is_degenerate = int(at), is_degenerate
     return best
-
-
-def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray | None = None) -> str:
-    """Say why a fit has no next step, or no first; `group_counts` (C,) are the rows it started from."""
-    one = np.array([at])
-    problem, evaluation = ascent.problem.take(one), take(ascent.state.evaluation, one)
-    history = ascent.log_likelihoods(at)
-    n_iter = 0 if not np.isfinite(evaluation.objective[0]) else len(history)
-    params, layout = evaluation.params, problem.layout
-    if n_iter:
-        diverged = soundness.have_diverged(params, evaluation.statistics.set_counts, problem.settings, layout)[0]
-        if diverged.any():
-            return _diverged([str(k + 1) for k in np.flatnonzero(diverged)], n_iter)
-        params, _ = problem.maximise(evaluation.vector, params)
-    if layout.is_shared:
-        smallest, what = params.variances.min(), "variance"
-        if smallest > 0:
-            smallest, what = np.linalg.eigvalsh(params.covariances[0, 0])[0], "eigenvalue"
-        return (
-            f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "
-            "raise reg_covar."
-        )
-    counts = evaluation.statistics.cluster_counts[0]
-    if not n_iter and group_counts is not None:
-        counts = group_counts
-    if n_iter and not counts.min() > EMPTY * counts.sum():
-        return (
-            f"at iteration {n_iter} cluster {int(counts.argmin()) + 1} has no rows left for its {covariance} "
-            "covariance; use fewer clusters, another start or prior='default'."
-        )
-    found = unsound_clusters(params.covariances[0], layout.diagonal) or list(range(len(counts)))
-    named = (
-        [f"{k + 1} ({counts[k]:.4g} rows)" for k in found] if np.isfinite(counts).all() else [str(k + 1) for k in found]
-    )
-    return (
-        f"at iteration {n_iter} the {covariance} covariance of cluster{'s' * (len(named) > 1)} {', '.join(named)} is "
-        "not positive definite; use prior='default', a larger reg_covar, a simpler covariance model or fewer clusters."
-    )
-
-
-def _diverged(clusters: list[str], n_iter: int) -> str:
-    which = f"cluster {clusters[0]} has" if len(clusters) == 1 else f"clusters {', '.join(clusters)} have"
-    return (
-        f"{which} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
-        "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
-        "such as 'EEE'."
-    )

@@ -1,0 +1,79 @@
+"""What passes over the rows tell before fits start: moments, units, a sample, and labels of the sample."""
+
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from egmm._checks import IntArray, check_weight
+from egmm.em.labels import component_labels, kmeans_labels, random_labels
+from egmm.em.sample import Sample, draw_sample
+from egmm.em.statistics import Moments, Units, moments
+from egmm.rows.source import RowSource, UnusableRowsError
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """What passes over the rows tell before fits start, the same for all of them."""
+
+    shape: tuple[int, int]
+    total: Moments
+    units: Units
+    sample: Sample | None
+    """Rows that named starts look at."""
+    random_state: Any
+    """State of the random numbers that named starts draw."""
+    _labellings: dict[Any, Any] = field(default_factory=dict)
+    _labelling: threading.Lock = field(default_factory=threading.Lock)
+
+    def labellings(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]]:
+        """Labels of a part of the sample for every start; models of as many clusters have the same."""
+        with self._labelling:
+            asked = (n_clusters, init, n_init, len(part.rows))
+            if asked not in self._labellings:
+                self._labellings[asked] = self._label(*asked[:3], part)
+            found = self._labellings[asked]
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    def _label(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]] | ValueError:
+        random = np.random.RandomState(0)
+        random.set_state(self.random_state)
+        try:
+            if init == "mixture":
+                return [component_labels(part, n_clusters, int(random.randint(2**31))) for _ in range(n_init)]
+            label = {"kmeans": kmeans_labels, "random": random_labels}[init]
+            return [[label(part, n_clusters, random)] for _ in range(n_init)]
+        except ValueError as error:
+            return error
+
+
+def summarise(
+    rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
+) -> DataSummary:
+    """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
+    total = total_moments(rows, diagonal=diagonal)
+    seed = int(random.randint(2**31))
+    sample = draw_sample(rows, seed) if with_sample else None
+    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
+
+
+def total_moments(rows: RowSource, *, diagonal: bool) -> Moments:
+    """Moments of rows that can be fitted."""
+    with np.errstate(all="ignore"):
+        total = rows.reduce(partial(moments, diagonal=diagonal))
+    check_weight(total.weight)
+    if not np.isfinite(total.scatter).all():
+        raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
+    return total
+
+
+def check_distinct(sample: Sample, n_clusters: int) -> None:
+    """Refuse more clusters than there are distinct rows."""
+    if len(sample.rows) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."
+        )
