@@ -57,6 +57,8 @@ def test_new_rows_are_measured_against_the_fitted_ones(kind):
     own = given.predict_mass(pairwise_distances(new, X))
     assert own.shape == (33, 8)
     assert ari(features.predict(new), given.predict(pairwise_distances(new, X))) == 1
+    with pytest.raises(ValueError, match=r"X must not be negative with metric='precomputed', but entry \(0, 0\) is -"):
+        given.predict(-pairwise_distances(new, X))
     with pytest.raises(ValueError, match="X has 5 features, but"):
         given.predict(pairwise_distances(new, X[:5]))
 

@@ -1,4 +1,4 @@
-"""Clusterers with one contract: every evidential one in use, and fuzzy c-means."""
+"""Clusterers with one contract: the evidential ones of the literature, and fuzzy c-means."""
 
 from egmm.cluster.bootgmm import BootGMM
 from egmm.cluster.bpec import BPEC

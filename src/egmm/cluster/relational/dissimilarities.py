@@ -60,7 +60,10 @@ def _refuse(bad: Any, D: FloatArray, rule: str) -> None:
 def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None) -> FloatArray:
     """Dissimilarities of rows to each other, or to `others`; with metric 'precomputed' they are X itself."""
     if isinstance(metric, str) and metric == PRECOMPUTED:
-        return check_dissimilarities(X) if others is None else X
+        if others is None:
+            return check_dissimilarities(X)
+        _refuse(X < 0, X, "must not be negative")
+        return X
     # By differences: scikit-learn expands squares, which between near rows leaves no digits.
     if isinstance(metric, str) and metric == "euclidean":
         return cdist(X, X if others is None else others)

@@ -80,7 +80,9 @@ class MedoidClusterer(Relational, CredalClusterer):
 
     def _to_kept(self, X: FloatArray) -> FloatArray:
         kept: Any = self._kept
-        return X[:, kept] if is_precomputed(self.metric) else dissimilarities(X, self.metric, kept)
+        if is_precomputed(self.metric):
+            return dissimilarities(X, self.metric, X)[:, kept]
+        return dissimilarities(X, self.metric, kept)
 
     def _starts(self, X: FloatArray, D: FloatArray, n_clusters: int) -> list[IntArray]:
         n_init = check_integer("n_init", self.n_init, 1)

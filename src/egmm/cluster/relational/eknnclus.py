@@ -213,11 +213,13 @@ class EKNNClus(Relational, TransductiveClusterer):
 
 
 def evidence_weights(distances: FloatArray, quantile: float, power: float) -> FloatArray:
-    """Weights w of the evidence of neighbours at the given distances."""
-    powers = np.maximum(distances, NEAREST) ** power
-    scale = np.quantile(powers, quantile)
-    degrees = np.maximum(np.exp(-powers / scale), NEAREST)
-    return -np.log1p(-degrees)
+    """Weights w of the evidence of neighbours at the given distances, which are overwritten: there may be many."""
+    weights = np.maximum(distances, NEAREST, out=distances)
+    weights **= power
+    weights /= -np.quantile(weights, quantile)
+    np.maximum(np.exp(weights, out=weights), NEAREST, out=weights)
+    np.log1p(np.negative(weights, out=weights), out=weights)
+    return np.negative(weights, out=weights)
 
 
 class _Settled(NamedTuple):
