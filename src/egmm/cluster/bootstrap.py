@@ -22,8 +22,9 @@ from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
 
-REFIT_TOL = 0.01
-"""Of a replicate's log-likelihood: a seventh of a standard error from its maximum, whatever the number of rows."""
+REFIT_TOL = 0.3
+"""Tolerance on a replicate's log-likelihood: an ascent ends where steps gain about 0.01, a seventh of a standard error
+from its maximum, whatever the number of rows."""
 
 REFIT_STEPS = 200
 
