@@ -63,7 +63,7 @@ def rows(draw: Any, max_rows: int = 30, max_features: int = 4) -> np.ndarray:
         case "integers":
             X = X.round()
         case "units":
-            X = X * 10.0 ** rng.integers(-70, 70, shape[1])
+            X = X * 10.0 ** rng.integers(-140, 140, shape[1])
         case "far":
             X = X + draw(st.sampled_from([1e6, 1e12, -1e100]))
         case "entry":
