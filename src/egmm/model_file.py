@@ -69,7 +69,8 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
     n_features = check_integer("n_features_in_", entries["n_features_in_"], 1)
     code = resolve_covariance(covariance, n_features)
     found: dict[str, Any] = {name: entries[name] for name in FITTED if name != "feature_names_in_"}
-    found |= _arrays(entries, focal, code, n_features)
+    with np.errstate(all="ignore"):  # Numbers of a damaged file may overflow: the checks say what is wrong with them.
+        found |= _arrays(entries, focal, code, n_features)
     found |= _names(entries, n_features)
     for name in ("log_likelihood_", "ebic_", "entropy_"):
         found[name] = check_real(name, entries[name])
