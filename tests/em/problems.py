@@ -6,8 +6,8 @@ import numpy as np
 
 from egmm import FocalSets
 from egmm.em.ascent import Ascent
-from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.mstep import Layout, Settings
+from egmm.em.covariance import is_diagonal
+from egmm.em.mstep import Layout, RowTotals, Settings
 from egmm.em.parameters import Parameters
 from egmm.em.prior import make_prior, prior_terms
 from egmm.em.problem import Evaluation, Problem
@@ -25,8 +25,7 @@ def problem_of(
     units, dim = Units.of(total), X.shape[1]
     # Sums are about the centre as it is written.
     settings = settings_of(total.about(units.centre), units, n_clusters, covariance, ridge, prior)
-    kind = monomial_kind(covariance)
-    layout = Layout(shares, kind, is_diagonal(covariance), units.scale, certainty)
+    layout = Layout.of(covariance, shares, units.scale, certainty)
     assert settings.ridge.shape == (1, dim)
     return Problem(rows, units, layout, settings, engine)
 
@@ -36,12 +35,14 @@ def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0,
     hyper = prior if isinstance(prior, tuple) else make_prior(prior, total, n_clusters, covariance)
     dim = len(units.centre)
     scatter = units.covariances_in(total.scatter, diagonal=False)
+    scatter = np.diagonal(scatter) if is_diagonal(covariance) else scatter
     return Settings(
         np.array([covariance]),
         units.squares(np.broadcast_to(np.asarray(ridge, dtype=float), (dim,)))[None],
         prior_terms(hyper, n_clusters, covariance, units),
         np.array([total.weight]),
-        (np.diagonal(scatter) if is_diagonal(covariance) else scatter)[None],
+        scatter[None],
+        RowTotals(np.array([total.weight]), scatter[None]),
     )
 
 

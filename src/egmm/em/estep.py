@@ -61,7 +61,8 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
         shared_out = _shared_out(joint.mass, shares)
         sums += shared_out.reshape(n_clusters * n_fits, -1) @ part
     sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
-    return Statistics(np.ascontiguousarray(set_counts.T), np.ascontiguousarray(sums), log_likelihood)
+    counts, pooled = np.ascontiguousarray(set_counts.T), np.zeros((n_fits, 0))
+    return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood)
 
 
 def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:

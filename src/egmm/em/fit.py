@@ -21,7 +21,7 @@ from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
 from egmm.em.failure import why_not
-from egmm.em.mstep import Layout, Settings, are_determined, overlap_matrices, warn_no_mass
+from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
 from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
@@ -211,13 +211,7 @@ class _Batch:
         self.rows, self.summary, self.specifications = rows, summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        self.layout = Layout(
-            first.shares,
-            monomial_kind(first.covariance),
-            is_diagonal(first.covariance),
-            summary.units.scale,
-            first.certainty,
-        )
+        self.layout = Layout.of(first.covariance, first.shares, summary.units.scale, first.certainty)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -414,12 +408,13 @@ class _Batch:
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         if self.layout.diagonal and scatter.ndim == 2:
             scatter = np.diagonal(scatter)
+        whole = RowTotals(np.full(len(models), total.weight), np.broadcast_to(scatter, (len(models), *scatter.shape)))
         return Settings(
             np.array([model.covariance for model in models]),
             ridge,
             PriorTerms(*(np.concatenate(column) for column in zip(*terms, strict=True))),
-            np.full(len(models), total.weight),
-            np.broadcast_to(scatter, (len(models), *scatter.shape)),
+            *whole,
+            whole,
         )
 
     def _problem(

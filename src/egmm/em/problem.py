@@ -7,8 +7,8 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
-from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.mstep import ClusterMoments, Layout, Settings, cluster_moments, maximise
+from egmm.em.covariance import is_diagonal
+from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
 from egmm.em.parameters import Components, Parameters, components, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
     """(B,) what EM raises: the log-likelihood minus the ridge's penalty plus the log priors; -inf where a covariance
     is not positive definite."""
     traces: FloatArray
-    """(B, C) tr(P_k R) of the ridge R; zeros where the covariance is shared, whose penalty is in the objective."""
+    """(B, C) tr(P_k R) of the ridge R; zeros where the penalty of a shared covariance is in the objective."""
 
 
 class Pass(NamedTuple):
@@ -79,7 +79,7 @@ class Problem:
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout(shares, monomial_kind(covariance), diagonal, units.scale, certainty)
+        layout = Layout.of(covariance, shares, units.scale, certainty)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -88,6 +88,7 @@ class Problem:
             prior_terms(prior, shares.shape[1], covariance, units),
             np.array([total.weight]),
             scatter[None],
+            RowTotals(np.array([total.weight]), scatter[None]),
         )
         return cls(rows, units, layout, settings, engine)
 
@@ -113,14 +114,14 @@ class Problem:
         with np.errstate(all="ignore"):
             statistics = self._pass(model)
             moments = cluster_moments(statistics, params, evaluated, self.settings, self.layout)
-            args = (statistics, model, self.settings.weight, self.settings.scatter)
-            log_likelihood = estep.log_likelihood(*args) - self.settings.weight * self.units.log_volume
+            log_likelihood = estep.log_likelihood(statistics, model, *self.settings.reference)
+            log_likelihood = log_likelihood - self.settings.weight * self.units.log_volume
             objective = log_likelihood + log_prior(params, model, self.settings.prior)
             if self.layout.certainty:
                 single = log_certainty(params.weights, self.layout.shares)
                 objective = objective + self.layout.certainty * self.settings.weight * single
             traces = self._traces(model, params.means.shape[1])
-            if self.layout.is_shared:
+            if self.layout.is_shared and not self.layout.pools:
                 # With N tr(P R) / 2, adding R to a shared covariance is exact EM.
                 objective = objective - 0.5 * self.settings.weight * traces[:, 0]
                 traces = np.zeros_like(traces)

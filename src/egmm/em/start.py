@@ -33,7 +33,7 @@ def group_sums(
         member = np.zeros((n_clusters, len(rows)))
         member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
         sums += member @ monomials(rows, kind)
-    return Statistics(sums[None, :, 0], sums[None], np.zeros(1))
+    return Statistics(sums[None, :, 0], sums[None], np.zeros((1, 0)), np.zeros(1))
 
 
 def sums_by_means(
@@ -108,7 +108,7 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
         covariances = groups.within + settings.ridge[:, None] * np.eye(dim)
         return Parameters(weights, groups.means.copy(), covariances[:, None])
     kind = "diagonal" if layout.diagonal else "full"
-    own = layout._replace(shares=np.eye(n_clusters), kind=kind)
+    own = layout._replace(shares=np.eye(n_clusters), kind=kind, is_shared=False, pools=False)
     first, second = products(dim, kind)
     ridge = groups.moments.counts[..., None] * settings.ridge[:, None]
     seconds = groups.moments.seconds + np.where(first == second, ridge[..., first], 0.0)

@@ -17,7 +17,7 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em.estep import entropy
 from egmm.em.fit import FitResult
-from egmm.em.mstep import cluster_moments, second_moments
+from egmm.em.mstep import RowTotals, Settings, cluster_moments, second_moments
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, Statistics
@@ -58,7 +58,7 @@ class Stream:
         """Start from a fitted model alone, with the statistics that it expects of as many rows."""
         weight = float(problem.settings.weight[0])
         statistics, scatter = expected_statistics(problem, params)
-        problem = replace(problem, settings=problem.settings._replace(scatter=scatter))
+        problem = replace(problem, settings=_with_rows(problem.settings, RowTotals(problem.settings.weight, scatter)))
         return cls(problem, params, statistics, weight, log_likelihood / weight, entropy / weight)
 
     def after(self, rows: RowSource, batch: Moments) -> "Stream":
@@ -68,21 +68,25 @@ class Stream:
         scatter = units.covariances_in(batch.scatter, diagonal=batch.scatter.ndim == 1)
         if problem.settings.scatter.ndim == 2 and scatter.ndim == 2:
             scatter = np.diagonal(scatter)
-        settings = problem.settings._replace(weight=np.array([batch.weight]), scatter=scatter[None])
+        settings = _with_rows(problem.settings, RowTotals(np.array([batch.weight]), scatter[None]))
         found = replace(problem, rows=rows, settings=settings).evaluate(self.params)
         seen = self.weight + batch.weight
         step = (batch.weight / seen) ** EXPONENT
         keep, take = (1 - step) * seen / self.weight, step * seen / batch.weight
         statistics = self.statistics.times(keep).plus(found.statistics.times(take))
-        settings = problem.settings._replace(
-            weight=np.array([seen]), scatter=keep * problem.settings.scatter + take * scatter
-        )
+        scatter = keep * problem.settings.scatter + take * scatter
+        settings = _with_rows(problem.settings, RowTotals(np.array([seen]), scatter))
         problem = replace(problem, settings=settings)
         params, is_proper = _maximised(problem, self.params, statistics)
         log_likelihood = (1 - step) * self.mean_log_likelihood + step * float(found.log_likelihood[0]) / batch.weight
         open_part = float(entropy(found.statistics, found.model)[0]) / batch.weight
         mean_entropy = (1 - step) * self.mean_entropy + step * open_part
         return Stream(problem, params, statistics, seen, log_likelihood, mean_entropy, is_proper)
+
+
+def _with_rows(settings: Settings, rows: RowTotals) -> Settings:
+    """Settings for other rows."""
+    return settings._replace(weight=rows.weight, scatter=rows.scatter, reference=rows)
 
 
 def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> tuple[Parameters, bool]:
@@ -120,7 +124,8 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     parts = [per_member.sum(axis=0)[:, None], per_member.T @ means]
     if not layout.is_shared:
         parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
-    return Statistics(counts[None], np.concatenate(parts, axis=1)[None], np.zeros(1)), scatter
+    sums = np.concatenate(parts, axis=1)
+    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1)), scatter
 
 
 def unweighted(weights: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:
