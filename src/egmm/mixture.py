@@ -23,12 +23,14 @@ from egmm._checks import (
     check_random,
     check_real,
     check_spread,
+    check_weight,
 )
 from egmm._progress import Progress
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
+from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, resolve_covariance
 from egmm.em.criteria import ebic_of, n_free_parameters
 from egmm.em.fit import (
@@ -45,7 +47,7 @@ from egmm.em.problem import Problem
 from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
-from egmm.em.summary import DataSummary, summarise, total_moments
+from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
@@ -300,7 +302,9 @@ class EGMM(ClusterMixin, FittedMixture):
             with np.errstate(all="ignore"):  # of rows so far away that no model fits them
                 self._stream = stream = before.after(rows, batch)
                 if not stream.is_proper:
-                    raise ValueError(f"{_distance(self, batch)}, too far for one model of all rows; fit the two apart.")
+                    raise ValueError(
+                        f"{_distance(self, batch.whole)}, too far for one model of all rows; fit the two apart."
+                    )
                 set_parameters(self, stream.params, stream.problem)
             set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
@@ -434,7 +438,9 @@ def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification)
     prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
     seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
     settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
-    return Checkpoint(Path(model.checkpoint), [*summary.total, *settings, *init, one.certainty, *prior])
+    return Checkpoint(
+        Path(model.checkpoint), [*summary.total, *summary.moments.complete, *settings, *init, one.certainty, *prior]
+    )
 
 
 def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
@@ -486,10 +492,11 @@ def _check_unchanged(model: EGMM) -> None:
             )
 
 
-def _batch_moments(model: EGMM, rows: RowSource) -> Moments:
+def _batch_moments(model: EGMM, rows: RowSource) -> DataMoments:
     with naming_entries(model, rows):
-        total = total_moments(rows, diagonal=is_diagonal(model.covariance_))
-    check_spread(total.variances, getattr(model, "feature_names_in_", None))
+        total = data_moments(rows, diagonal=is_diagonal(model.covariance_), needs_all=False)
+    check_weight(total.whole.weight)
+    check_spread(total.whole.variances, getattr(model, "feature_names_in_", None))
     return total
 
 

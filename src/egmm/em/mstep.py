@@ -177,12 +177,14 @@ def cluster_moments(
 
 def pooled_seconds(statistics: Statistics, settings: Settings, layout: Layout) -> FloatArray:
     """Second moments (B, 1, P) of all rows together: a shared covariance does not tell clusters apart."""
-    first, second = products(settings.ridge.shape[1], layout.second_kind)
+    dim = settings.ridge.shape[1]
     if layout.kind == "linear":
         fixed = settings.reference.scatter
-        pooled = statistics.pooled + (fixed if layout.diagonal else fixed[:, first, second])
-        return pooled[:, None]
-    return statistics.sums[..., 1 + settings.ridge.shape[1] :].sum(axis=1, keepdims=True)
+        complete = fixed if layout.diagonal else fixed[(slice(None), *products(dim, layout.second_kind))]
+    else:
+        complete = statistics.sums[..., 1 + dim :].sum(axis=1)
+    # Without missing cells there is nothing to add.
+    return (complete + statistics.pooled if statistics.pooled.shape[1] else complete)[:, None]
 
 
 def _widths(covariances: FloatArray, factors: FloatArray, diagonal: bool) -> FloatArray:

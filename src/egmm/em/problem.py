@@ -8,8 +8,9 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal
+from egmm.em.incomplete import Incomplete
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
-from egmm.em.parameters import Components, Parameters, components, take
+from egmm.em.parameters import Components, Evaluated, Parameters, components, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
@@ -39,16 +40,26 @@ class Pass(NamedTuple):
     """The pass over one block of rows, for row sources to call: small, and sent to other processes as it is."""
 
     model: Components
-    shares: FloatArray
+    layout: Layout
     units: Units
-    kind: str
     engine: str
+    incomplete: Incomplete | None = None
+    """For rows with missing cells, where there are such."""
 
     def run(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
         """Statistics of a block."""
-        if self.engine == "numba":
-            return kernel.e_step(X, sample_weight, self.model, self.shares, self.units)
-        return estep.e_step(monomials(self.units.rows(X), self.kind), sample_weight, self.model, self.shares)
+        return self._sums(X, sample_weight, None)
+
+    def _sums(self, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None) -> Statistics:
+        if self.incomplete is None:
+            return self._of_complete(X, weight, log_evidence)
+        return self.incomplete.statistics(X, weight, log_evidence, self._of_complete)
+
+    def _of_complete(self, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None) -> Statistics:
+        if self.engine == "numba" and log_evidence is None:
+            return kernel.e_step(X, weight, self.model, self.layout.shares, self.units)
+        z = monomials(self.units.rows(X), self.layout.kind)
+        return estep.e_step(z, weight, self.model, self.layout.shares, log_evidence)
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ class Problem:
     """(N, F) monomials of the rows, where there are few."""
     row_weights: FloatArray | None = None
     """(B, N) weights of the kept rows, where every fit has its own, or (N,)."""
+    has_missing: bool = False
+    """Whether rows have missing cells."""
 
     @classmethod
     def of_one(
@@ -96,7 +109,7 @@ class Problem:
         """The same problem, whose rows are few, with their monomials at hand."""
         n_features = X.shape[1]
         n_monomials = {"linear": 1, "diagonal": 2, "full": 2 + n_features // 2}[self.layout.kind] * (n_features + 1)
-        if self.engine == "numba" or len(X) * n_monomials > MOST_KEPT:
+        if self.engine == "numba" or self.has_missing or len(X) * n_monomials > MOST_KEPT:
             return self
         z = monomials(self.units.rows(X), self.layout.kind)
         return replace(self, kept=z, row_weights=sample_weight)
@@ -112,7 +125,7 @@ class Problem:
         evaluated = components(params, self.layout.shares, self.layout.kind)
         model, is_definite = evaluated.components, evaluated.is_definite
         with np.errstate(all="ignore"):
-            statistics = self._pass(model)
+            statistics = self._pass(params, evaluated)
             moments = cluster_moments(statistics, params, evaluated, self.settings, self.layout)
             log_likelihood = estep.log_likelihood(statistics, model, *self.settings.reference)
             log_likelihood = log_likelihood - self.settings.weight * self.units.log_volume
@@ -129,11 +142,14 @@ class Problem:
         vector = moments.vector(self.layout)
         return Evaluation(params, model, statistics, vector, log_likelihood, objective, traces)
 
-    def _pass(self, model: Components) -> Statistics:
-        shares = self.layout.shares
+    def _pass(self, params: Parameters, evaluated: Evaluated) -> Statistics:
+        model = evaluated.components
         if self.kept is not None:
-            return estep.e_step(self.kept, self.row_weights, model, shares)
-        statistics: Statistics = self.rows.reduce(Pass(model, shares, self.units, self.layout.kind, self.engine).run)
+            return estep.e_step(self.kept, self.row_weights, model, self.layout.shares)
+        incomplete = None
+        if self.has_missing:
+            incomplete = Incomplete.of(params, evaluated, self.layout, self.units, self.engine)
+        statistics: Statistics = self.rows.reduce(Pass(model, self.layout, self.units, self.engine, incomplete).run)
         return statistics
 
     def maximise(self, vector: FloatArray, previous: Parameters) -> tuple[Parameters, BoolArray]:

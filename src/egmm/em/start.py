@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray
+from egmm.em.completion import Completion
 from egmm.em.labels import nearest_labels
 from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances, unsound_clusters
 from egmm.em.parameters import Parameters
@@ -24,12 +25,13 @@ def group_sums(
     units: Units,
     n_clusters: int,
     kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
     """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one."""
     sums = np.zeros((n_clusters, 1 + X.shape[1] + len(products(X.shape[1], kind)[0])))
     for first in range(0, len(X), CHUNK_ROWS):
         part = slice(first, first + CHUNK_ROWS)
-        rows = units.rows(X[part])
+        rows = units.rows(X[part] if completion is None else completion(X[part]))
         member = np.zeros((n_clusters, len(rows)))
         member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
         sums += member @ monomials(rows, kind)
@@ -37,9 +39,15 @@ def group_sums(
 
 
 def sums_by_means(
-    X: FloatArray, sample_weight: FloatArray | None, units: Units, means: FloatArray, kind: str
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    units: Units,
+    means: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
     """The same for the groups of rows nearest to given means."""
+    X = X if completion is None else completion(X)
     return group_sums(X, sample_weight, nearest_labels(X, means), units, len(means), kind)
 
 
