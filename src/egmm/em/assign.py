@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import entr
 from scipy.stats import chi2
 
-from egmm._checks import FloatArray, IntArray, are_usable
+from egmm._checks import LARGEST, FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
 from egmm.em import estep, kernel
 from egmm.em.covariance import SHARED, is_diagonal
@@ -200,7 +200,7 @@ def _of_incomplete(X: FloatArray, group: Group, model: Mixture) -> tuple[FloatAr
     """Masses and log-densities of rows with the same missing cells."""
     mass, log_density = model.incomplete.masses(X, group.is_missing)
     log_density = log_density - np.log(model.units.scale[~group.is_missing]).sum()
-    if not (are_usable(X[:, ~group.is_missing]) and np.isfinite(log_density).all()):
+    if (np.abs(X) >= LARGEST).any() or not np.isfinite(log_density).all():
         raise UnusableRowsError("X holds a row whose density cannot be computed: it is infinite, or too far away.")
     return mass, log_density
 

@@ -52,7 +52,9 @@ def data_moments(rows: RowSource, *, diagonal: bool, needs_all: bool = True) -> 
         known = rows.reduce(partial(known_moments, diagonal=diagonal))
     if not np.isfinite(known.squares).all():
         raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-    if needs_all and not (known.counts > 0).all() and known.weight > 0:
+    if not (known.counts > 0).any():
+        raise ValueError("X has no value in any row that counts: all cells are missing (NaN).")
+    if needs_all and not (known.counts > 0).all():
         raise EmptyColumnError(int(known.counts.argmin()))
     variances = known.squares / np.where(known.counts > 0, known.counts, 1.0)
     scatter = known.weight * variances
@@ -67,7 +69,9 @@ class EmptyColumnError(ValueError):
     """A column has no value."""
 
     def __init__(self, column: int, name: str = "") -> None:
-        super().__init__(f"Column {column}{f' ({name!r})' if name else ''} of X has no value in any row; leave it out.")
+        super().__init__(
+            f"Column {column}{f' ({name!r})' if name else ''} of X has no value in any row that counts; leave it out."
+        )
         self.column = column
 
     def named(self, name: str) -> "EmptyColumnError":
@@ -103,7 +107,11 @@ def known_moments(X: FloatArray, sample_weight: FloatArray | None, *, diagonal: 
     is_observed = ~np.isnan(X)
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     complete = is_observed.all(axis=1)
-    whole = moments(X[complete], None if sample_weight is None else weight[complete], diagonal=diagonal)
+    if complete.any():
+        whole = moments(X[complete], None if sample_weight is None else weight[complete], diagonal=diagonal)
+    else:
+        dim = X.shape[1]
+        whole = Moments(0.0, np.zeros(dim), np.zeros(dim if diagonal else (dim, dim)))
     counts = weight @ is_observed
     if not (np.abs(X) < LARGEST)[is_observed].all():
         unknown = np.full(X.shape[1], np.nan)
@@ -116,8 +124,6 @@ def known_moments(X: FloatArray, sample_weight: FloatArray | None, *, diagonal: 
     shift = (weight @ offsets) / divisors
     offsets = np.where(is_observed, offsets - shift, 0.0)
     with_cells = float(weight[is_observed.any(axis=1)].sum())
-    if not complete.any():
-        whole = whole._replace(centre=np.zeros(X.shape[1]), scatter=np.zeros_like(whole.scatter), rest=0.0)
     return KnownMoments(with_cells, counts, centre + shift, weight @ offsets**2, whole)
 
 
