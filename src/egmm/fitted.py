@@ -38,6 +38,7 @@ from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.knowledge import Given, Knowledge, read_knowledge
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
@@ -136,11 +137,41 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         found = self._apply(X, chosen, cluster_names(self.focal_sets_.n_clusters), out)
         return found if out is not None else found > 0.5
 
-    def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
+    def partition(
+        self,
+        X: Any,
+        out: str | PathLike[str] | None = None,
+        *,
+        labels: Any = None,
+        reliability: Any = 1.0,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Any:
+        """Masses of rows as a `CredalPartition`, combined with what else is known about them.
 
-        A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        out : path, default=None
+            For a scan: file to write to, which ``CredalPartition.load`` reads; the path is returned.
+        labels, reliability, must_link, cannot_link : any
+            As for `EGMM.fit`, about rows in memory. The mixture's masses are combined with the labels by Dempster's
+            rule; linked rows share a mass function or pay for being together.
+
+        Returns
+        -------
+        partition : CredalPartition
         """
+        given = Given(labels, reliability, must_link, cannot_link)
+        if given.is_any:
+            check_is_fitted(self)
+            with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
+                if not isinstance(rows, ArrayRows):
+                    raise TypeError("X must be rows in memory where labels or links are given; read it into an array.")
+                knowledge = read_knowledge(given, len(rows.X), self.focal_sets_.n_clusters)
+                if knowledge is not None:
+                    return known_partition(self, rows, knowledge, row_names(X))
         if out is not None:
             return self.predict_mass(X, out)
         return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
@@ -481,6 +512,13 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
     return partial(function, model=_mixture(model), engine=engine)
+
+
+def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
+    """Masses of rows in memory about which more is known."""
+    evidence = knowledge.evidence(model.focal_sets_, rows)
+    mass = assign.masses_with(rows.X, _mixture(model), evidence)
+    return CredalPartition(*knowledge.combined(mass, model.focal_sets_), index=index)
 
 
 def _mixture(model: FittedMixture) -> assign.Mixture:

@@ -10,7 +10,7 @@ from checks import three_groups
 from cluster.oracles_field import evclus_loss
 from egmm import CredalPartition, FocalSets
 from egmm.cluster import NNEVCLUS
-from egmm.cluster.links import PairForms
+from egmm.links import PairForms
 from egmm.cluster.network import Network
 from egmm.cluster.nnevclus import Batches, PairLoss, Rows
 from egmm.cluster.relational.pairs import sampled_pairs

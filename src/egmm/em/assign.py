@@ -6,16 +6,18 @@ They raise `UnusableRowsError` where a row has no density; which one it is, the 
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr, log_softmax
 from scipy.stats import chi2
 
 from egmm._checks import LARGEST, FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
 from egmm.em import estep, kernel
 from egmm.em.covariance import SHARED, is_diagonal
+from egmm.em.evidence import LINKED, Evidence, group_masses
 from egmm.em.incomplete import Group, Incomplete, groups_of
 from egmm.em.mstep import Layout
 from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
+from egmm.em.problem import Pass
 from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError
 
@@ -170,6 +172,18 @@ def plausibility_products(
     plausibility = masses(X, None, model, engine) @ (model.shares > 0)
     weighted = plausibility if sample_weight is None else plausibility * sample_weight[:, None]
     return ClusterProducts(plausibility.T @ weighted)
+
+
+def masses_with(X: FloatArray, model: Mixture, evidence: Evidence) -> FloatArray:
+    """Masses (n, M) of rows in memory about which more is known, as a step of EM has them."""
+    passes = Pass(model.model, model.incomplete.layout, model.units, "numpy", model.incomplete)
+    scores = passes.log_scores(X)[0]
+    found = np.exp(log_softmax(scores + evidence.of_rows(evidence.codes), axis=1))
+    if evidence.links is not None:
+        links = evidence.links
+        scores = passes.log_scores(links.rows)[0] + evidence.of_rows(links.codes)
+        found[evidence.codes == LINKED] = group_masses(links, scores).mass[links.group]
+    return found
 
 
 def _evaluated(

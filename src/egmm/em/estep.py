@@ -82,11 +82,16 @@ def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
 
 def joint_masses(z: FloatArray, model: Components, shares: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
     """Masses of rows before they are normalised, from the monomials (n, F)."""
+    return joint_of(log_scores(z, model, shares), log_evidence)
+
+
+def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArray:
+    """log pi_j N_j(x) of the focal sets, (M, B, n); relative to the reference where the covariance is shared."""
     scores = _scores(z, model)
     if not is_identity(shares):
         scores = (shares @ scores.reshape(shares.shape[1], -1)).reshape(len(shares), *scores.shape[1:])
     scores += model.log_weights.T[:, :, None]
-    return joint_of(scores, log_evidence)
+    return scores
 
 
 def joint_of(scores: FloatArray, log_evidence: FloatArray | None = None) -> Joint:

@@ -21,6 +21,7 @@ from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
+from egmm.em.evidence import Evidence, gather, matched_seeds, seeds
 from egmm.em.failure import why_not
 from egmm.em.incomplete import pattern_order
 from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
@@ -28,7 +29,15 @@ from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
-from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
+from egmm.em.start import (
+    Groups,
+    focal_weights,
+    group_sums,
+    make_ridge,
+    start_parameters,
+    sums_by_means,
+    sums_by_seeds,
+)
 from egmm.em.statistics import Moments, Statistics
 from egmm.em.summary import DataSummary, check_distinct
 from egmm.rows.array import ArrayRows
@@ -51,6 +60,9 @@ LEAST_SECONDS = 10.0
 
 EXPECTED_PASSES = 60
 
+MOST_SEEDS = 20_000
+"""Labelled rows that a start looks at."""
+
 
 @dataclass(frozen=True)
 class Specification:
@@ -72,6 +84,8 @@ class Specification:
     engine: str = "numpy"
     gives_up: bool = False
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    evidence: Evidence | None = None
+    """Labels and links of the rows."""
 
     @property
     def is_named(self) -> bool:
@@ -216,6 +230,7 @@ class _Batch:
         self.first = first = self.specifications[0]
         scale, pools = summary.units.scale, summary.has_missing
         self.layout = Layout.of(first.covariance, first.shares, scale, first.certainty, pools=pools)
+        self.evidence = None if first.evidence is None else first.evidence.ordered(self.order)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -256,7 +271,7 @@ class _Batch:
     def _on_sample(self, starts: Starts) -> tuple[Ascent, IntArray] | None:
         """Ascents on the sample, where rows are many, of which the best are kept; None where rows are few."""
         sample, total = self.summary.sample, self._total()
-        if not self.first.is_named or not self.first.accelerate or sample is None:
+        if not self.first.is_named or not self.first.accelerate or sample is None or self.evidence is not None:
             return None
         if total.whole.weight <= MANY_TIMES * sample.weights.sum():
             return None
@@ -289,6 +304,8 @@ class _Batch:
         first, n_clusters = self.first, self.layout.shares.shape[1]
         if isinstance(first.init, Parameters):
             return self._from_parameters(first.init)
+        if isinstance(first.init, str) and self.evidence is not None and self.evidence.has_labels:
+            return self._from_evidence(self.evidence)
         if isinstance(first.init, str):
             assert self.summary.sample is not None
             check_distinct(self.summary.sample, n_clusters)
@@ -307,6 +324,23 @@ class _Batch:
             given = (means - units.centre) / units.scale
             statistics = self.rows.reduce(partial(sums_by_means, means=means, **options))
         return self._from_groups([statistics], given, self._total(), self.layout)
+
+    def _from_evidence(self, evidence: Evidence) -> Starts:
+        """Starts from the means of labelled rows, and from unlabelled ones whose clusters are matched to the labels."""
+        units, completion, sample = self.summary.units, self.summary.completion, self.summary.sample
+        kind, n_clusters = "diagonal" if self.layout.diagonal else "full", self.layout.shares.shape[1]
+        places = np.flatnonzero(evidence.crisp >= 0)[:MOST_SEEDS]
+        labelled, labels = gather(self.rows, places, len(evidence.crisp))[0], evidence.crisp[places]
+        assert sample is not None
+        assert isinstance(self.first.init, str)
+        others = units.rows(self.summary.completed(sample).rows)
+        rows = units.rows(labelled if completion is None else completion(labelled))
+        found = [seeds(rows, labels, others, n_clusters)]
+        for labellings in self.summary.labellings(n_clusters, self.first.init, self.first.n_init, sample):
+            found.extend(matched_seeds(rows, labels, others, one, n_clusters) for one in labellings)
+        groups = [partial(sums_by_seeds, units=units, seeds=one, kind=kind, completion=completion) for one in found]
+        sums = [self.rows.reduce(group, evidence.crisp) for group in groups]
+        return self._from_groups(sums, None, self._total(), self.layout)
 
     def _from_parameters(self, params: Parameters) -> Starts:
         owner = np.arange(len(self.specifications))
@@ -434,7 +468,9 @@ class _Batch:
     ) -> Problem:
         settings, has_missing = self._settings(total, ridge, owner), self.summary.has_missing
         layout = layout or self.layout
-        problem = Problem(rows, self.summary.units, layout, settings, self.first.engine, has_missing=has_missing)
+        evidence = self.evidence if rows is self.rows else None
+        engine, units = self.first.engine, self.summary.units
+        problem = Problem(rows, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
         if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
             return problem.keeping_monomials(rows.X, rows.sample_weight)
         return problem

@@ -153,6 +153,14 @@ class Incomplete:
         """Read the parameters of a batch."""
         return cls(Mixtures.of(params, evaluated.focal, layout, units), layout, engine)
 
+    def take(self, which: IntArray) -> "Incomplete":
+        """The passes under some of the mixtures."""
+        mixtures = self.mixtures
+        parts = (mixtures.weights[which], mixtures.means[which], mixtures.covariances[which])
+        return Incomplete(
+            mixtures._replace(weights=parts[0], means=parts[1], covariances=parts[2]), self.layout, self.engine
+        )
+
     def marginal(self, is_missing: BoolArray) -> Marginal:
         """The mixtures' marginals where some features are missing, made once."""
         key = is_missing.tobytes()
@@ -255,7 +263,7 @@ class Incomplete:
     def _diagonal(self, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None) -> Statistics:
         """Expected statistics where features are independent within focal sets, whatever cells are missing."""
         cells = Cells.of(self.mixtures, X)
-        joint = cells.joint(self.mixtures.weights, log_evidence)
+        joint = estep.joint_of(cells.scores(self.mixtures.weights), log_evidence)
         rows_weight = np.ones(len(X)) if weight is None else weight
         log_likelihood = joint.log_density @ rows_weight
         log_likelihood = log_likelihood + rows_weight @ (np.isnan(X) @ np.log(self.mixtures.units.scale))
@@ -277,20 +285,37 @@ class Incomplete:
         sums = np.pad(sums, [(0, 0), (0, 0), (0, 1 + X.shape[1] + n_products - sums.shape[2])])
         return Statistics(counts, sums, pooled, log_likelihood)
 
+    def log_scores(self, X: FloatArray, of_complete: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """log pi_j N_j(x) of rows, (B, n, M), but for a number that each complete row has of its own."""
+        found = np.empty((len(self.mixtures.weights), len(X), len(self.layout.shares)))
+        for group in groups_of(np.isnan(X)):
+            rows = X[group.rows]
+            found[:, group.rows] = of_complete(rows) if group.is_complete else self._log_scores(rows, group.is_missing)
+        return found
+
+    def _log_scores(self, X: FloatArray, is_missing: BoolArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.mixtures.weights)
+        if is_missing.all():
+            return np.repeat(log_weights[:, None], len(X), axis=1)
+        missing = np.flatnonzero(is_missing)
+        if self.layout.diagonal:
+            scores = np.transpose(Cells.of(self.mixtures, X).scores(self.mixtures.weights), (1, 2, 0))
+        else:
+            marginal = self.marginal(is_missing)
+            z = monomials(marginal.units.rows(X[:, marginal.observed]), marginal.kind)
+            scores = np.transpose(estep.log_scores(z, marginal.model, marginal.shares), (1, 2, 0))
+            scores = scores + estep.log_reference(z, marginal.model)[..., None]
+        return self._of_all_features(scores, np.ones(1), missing)
+
     # What the mixture, a batch of one, says of rows with the same missing cells --------------------------------
 
     def masses(self, X: FloatArray, is_missing: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Masses (n, M), and log-densities (n,) of the observed cells in units."""
-        if is_missing.all():
-            return np.tile(self.mixtures.weights[0], (len(X), 1)), np.zeros(len(X))
         with np.errstate(all="ignore"):
-            if self.layout.diagonal:
-                joint = Cells.of(self.mixtures, X).joint(self.mixtures.weights, None)
-                return (joint.mass / joint.total)[:, 0].T, joint.log_density[0]
-            marginal = self.marginal(is_missing)
-            z = monomials(marginal.units.rows(X[:, marginal.observed]), marginal.kind)
-            mass, log_density = estep.masses(z, marginal.model, marginal.shares)
-            return mass[0], (log_density + estep.log_reference(z, marginal.model))[0]
+            joint = estep.joint_of(np.transpose(self._log_scores(X, is_missing), (2, 0, 1)))
+            mass, log_density = (joint.mass / joint.total)[:, 0].T, joint.log_density[0]
+        return mass, log_density - np.log(self.mixtures.units.scale[is_missing]).sum() * (not is_missing.all())
 
     def expected(self, X: FloatArray, is_missing: BoolArray) -> FloatArray:
         """Expected missing cells (n, u) in units."""
@@ -356,8 +381,8 @@ class Cells(NamedTuple):
         variances = np.broadcast_to(mixtures.covariances, means.shape)
         return cls(np.concatenate([is_observed, rows, rows**2], axis=1), means, variances)
 
-    def joint(self, weights: FloatArray, log_evidence: FloatArray | None) -> estep.Joint:
-        """Masses of the rows before they are normalised."""
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """log pi_j N_j of the observed cells, (M, B, n)."""
         means, variances = self.means, self.variances
         constants = -0.5 * (LOG_2PI + np.log(variances) + means**2 / variances)
         theta = np.concatenate([constants, means / variances, -0.5 / variances], axis=-1)
@@ -365,7 +390,7 @@ class Cells(NamedTuple):
         scores = (np.swapaxes(theta, 0, 1).reshape(n_focal * n_fits, -1) @ self.z.T).reshape(n_focal, n_fits, -1)
         with np.errstate(divide="ignore"):
             scores += np.log(weights).T[:, :, None]
-        return estep.joint_of(scores, log_evidence)
+        return scores
 
 
 def _rows(

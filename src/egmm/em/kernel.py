@@ -12,7 +12,7 @@ import numpy as np
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
 from egmm.em.parameters import Components, take
-from egmm.em.statistics import Statistics, Units, monomials, products
+from egmm.em.statistics import Statistics, Units, merged_statistics, monomials, products
 
 LARGEST_LOG_WEIGHT = 300.0
 """Above it (clusters tens of standard deviations apart) products of roots could overflow: the log domain is used."""
@@ -85,7 +85,7 @@ def e_step(
     parts = [
         _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
     ]
-    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return merged_statistics(parts)
 
 
 def _one_e_step(

@@ -8,11 +8,12 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal
+from egmm.em.evidence import UNLABELLED, Evidence, Links, evidence_for, group_masses
 from egmm.em.incomplete import Incomplete
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
 from egmm.em.parameters import Components, Evaluated, Parameters, components, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
-from egmm.em.statistics import Moments, Statistics, Units, monomials
+from egmm.em.statistics import Moments, Statistics, Units, merged_statistics, monomials
 from egmm.rows.source import RowSource
 
 MOST_KEPT = 2**24
@@ -45,10 +46,48 @@ class Pass(NamedTuple):
     engine: str
     incomplete: Incomplete | None = None
     """For rows with missing cells, where there are such."""
+    log_plausibility: FloatArray | None = None
+    """(L, M) of labels, where rows have such."""
 
-    def run(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
-        """Statistics of a block."""
-        return self._sums(X, sample_weight, None)
+    def run(self, X: FloatArray, sample_weight: FloatArray | None, codes: IntArray | None = None) -> Statistics:
+        """Statistics of a block, whose rows have labels of these codes."""
+        if codes is None:
+            return self._sums(X, sample_weight, None)
+        total = self._some(X, sample_weight, codes == UNLABELLED, None)
+        is_labelled = codes > UNLABELLED
+        if self.log_plausibility is None or not is_labelled.any():
+            return total
+        return total.plus(self._some(X, sample_weight, is_labelled, self.log_plausibility[codes[is_labelled]]))
+
+    def linked(self, links: Links, log_evidence: FloatArray) -> Statistics:
+        """Statistics of rows that share mass functions."""
+        scores = self.log_scores(links.rows) + log_evidence
+        parts = [self._fit(at)._linked(links, log_evidence, scores[at]) for at in range(len(scores))]
+        return merged_statistics(parts)
+
+    def _fit(self, at: int) -> "Pass":
+        """The pass of one fit of the batch."""
+        one = np.array([at])
+        incomplete = None if self.incomplete is None else self.incomplete.take(one)
+        return self._replace(model=take(self.model, one), incomplete=incomplete)
+
+    def _linked(self, links: Links, log_evidence: FloatArray, scores: FloatArray) -> Statistics:
+        found = group_masses(links, scores)
+        fixed = evidence_for(found.mass[links.group], scores) + log_evidence
+        sums = self._sums(links.rows, links.weight, fixed)
+        return sums._replace(log_likelihood=np.array([found.bound]))
+
+    def log_scores(self, X: FloatArray) -> FloatArray:
+        """log pi_j N_j(x) of rows, (B, n, M), but for a number that each row has of its own."""
+        if self.incomplete is not None and np.isnan(X).any():
+            return self.incomplete.log_scores(X, self.log_scores)
+        z = monomials(self.units.rows(X), self.layout.kind)
+        return np.transpose(estep.log_scores(z, self.model, self.layout.shares), (1, 2, 0))
+
+    def _some(
+        self, X: FloatArray, weight: FloatArray | None, which: BoolArray, log_evidence: FloatArray | None
+    ) -> Statistics:
+        return self._sums(X[which], None if weight is None else weight[which], log_evidence)
 
     def _sums(self, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None) -> Statistics:
         if self.incomplete is None:
@@ -77,6 +116,8 @@ class Problem:
     """(B, N) weights of the kept rows, where every fit has its own, or (N,)."""
     has_missing: bool = False
     """Whether rows have missing cells."""
+    evidence: Evidence | None = None
+    """What else is known about the rows."""
 
     @classmethod
     def of_one(
@@ -109,7 +150,7 @@ class Problem:
         """The same problem, whose rows are few, with their monomials at hand."""
         n_features = X.shape[1]
         n_monomials = {"linear": 1, "diagonal": 2, "full": 2 + n_features // 2}[self.layout.kind] * (n_features + 1)
-        if self.engine == "numba" or self.has_missing or len(X) * n_monomials > MOST_KEPT:
+        if self.engine == "numba" or self.has_missing or self.evidence is not None or len(X) * n_monomials > MOST_KEPT:
             return self
         z = monomials(self.units.rows(X), self.layout.kind)
         return replace(self, kept=z, row_weights=sample_weight)
@@ -146,11 +187,17 @@ class Problem:
         model = evaluated.components
         if self.kept is not None:
             return estep.e_step(self.kept, self.row_weights, model, self.layout.shares)
-        incomplete = None
+        incomplete, evidence = None, self.evidence
         if self.has_missing:
             incomplete = Incomplete.of(params, evaluated, self.layout, self.units, self.engine)
-        statistics: Statistics = self.rows.reduce(Pass(model, self.layout, self.units, self.engine, incomplete).run)
-        return statistics
+        passes = Pass(model, self.layout, self.units, self.engine, incomplete)
+        if evidence is None:
+            statistics: Statistics = self.rows.reduce(passes.run)
+            return statistics
+        statistics = self.rows.reduce(passes._replace(log_plausibility=evidence.log_plausibility).run, evidence.codes)
+        if evidence.links is None:
+            return statistics
+        return statistics.plus(passes.linked(evidence.links, evidence.of_rows(evidence.links.codes)))
 
     def maximise(self, vector: FloatArray, previous: Parameters) -> tuple[Parameters, BoolArray]:
         """Parameters that the M-step makes of statistics, and which fits have proper ones."""

@@ -51,6 +51,21 @@ def sums_by_means(
     return group_sums(X, sample_weight, nearest_labels(X, means), units, len(means), kind)
 
 
+def sums_by_seeds(
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    labels: IntArray,
+    units: Units,
+    seeds: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
+) -> Statistics:
+    """The same for labelled rows, and for the others the nearest of means in units; labels are -1 where unknown."""
+    X = X if completion is None else completion(X)
+    labels = np.where(labels >= 0, labels, nearest_labels(units.rows(X), seeds))
+    return group_sums(X, sample_weight, labels, units, len(seeds), kind)
+
+
 class Groups(NamedTuple):
     """Hard groups of rows to start from."""
 

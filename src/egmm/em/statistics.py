@@ -69,6 +69,11 @@ class Statistics(NamedTuple):
         return self.sums[..., 0]
 
 
+def merged_statistics(parts: list[Statistics]) -> Statistics:
+    """Statistics of single fits as those of a batch."""
+    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
 class Moments(NamedTuple):
     """Total weight, mean and scatter of the rows."""
 
