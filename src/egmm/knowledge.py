@@ -97,7 +97,7 @@ class Knowledge(NamedTuple):
         if self.labels is None:
             return np.zeros(len(mass))
         agreement = np.einsum("nj,nj->n", mass, self.labels.plausibility(focal_sets)[self.labels.codes])
-        return np.clip(1.0 - agreement, 0.0, 1.0)
+        return np.where(self.labels.codes == UNLABELLED, 0.0, np.clip(1.0 - agreement, 0.0, 1.0))
 
     def combined(self, mass: FloatArray, focal_sets: FocalSets) -> tuple[FloatArray, FocalSets]:
         """Masses that E-step gave rows with labels, on the intersections of focal sets and labels (Dempster's rule)."""

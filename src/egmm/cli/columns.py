@@ -199,6 +199,13 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{listing([n for n, k in left_out.items() if k == kind])} ({kind})" for kind in kinds)
 
 
+def told_incomplete(n_cells: int, n_incomplete: int, n_rows: int) -> list[str]:
+    """Say how many cells are missing and that the fit uses the others."""
+    cells = f"{spaced(n_cells)} missing cell{'' if n_cells == 1 else 's'}"
+    rows = f"{spaced(n_incomplete)} of {spaced(n_rows)} rows"
+    return [f"{cells} in {rows}: the fit uses what these rows have (--missing drop leaves them out)."]
+
+
 def told_missing(n_dropped: int, n_rows: int) -> list[str]:
     """Say how many rows are left out for their missing cells."""
     if n_dropped == 0:

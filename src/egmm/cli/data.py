@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray, import_optional, lost_as_floats
-from egmm.cli.columns import assign_roles, listing, parse, text_of, told_missing
+from egmm.cli.columns import assign_roles, listing, parse, text_of, told_incomplete, told_missing
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, format_of, index_of, open_table
@@ -97,8 +97,10 @@ def read_data(source: Source, *, least_rows: int = 2) -> Data:
 def _complete(X: FloatArray, source: Source, names: Sequence[str]) -> tuple[FloatArray, IntArray | None, list[str]]:
     """Rows to fit, their numbers and a note: the one place where it is decided what becomes of missing cells."""
     is_whole = ~np.isnan(X).any(axis=1)
-    if source.missing == "em" or is_whole.all():
+    if is_whole.all():
         return X, None, []
+    if source.missing == "em":
+        return X, None, told_incomplete(int(np.isnan(X).sum()), int((~is_whole).sum()), len(X))
     if not is_whole.any():
         worst = names[int(np.isnan(X).sum(axis=0).argmax())]
         raise CommandError(

@@ -23,8 +23,8 @@ COLOURS = ("lab", "rgb", "grey")
 DATA, MODEL, OUTPUT = "Data", "Model", "Output"
 """Groups of options on a screen of help."""
 
-MISSING_CELLS = ("drop", "em")
-"""What may be done with rows that have missing cells, the default first: leave them out, or pass NaN to the fit."""
+MISSING_CELLS = ("em", "drop")
+"""What may be done with rows that have missing cells, the default first: use what they have, or leave them out."""
 
 Rows = Annotated[
     str,
@@ -111,11 +111,31 @@ Id = Annotated[
 ]
 Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to leave out, a,b,c.", rich_help_panel=DATA)]
 Missing = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--missing",
-        help="Rows with missing cells: drop leaves them out, em passes them to the fit.",
+        help="Rows with missing cells: em uses what they have, drop leaves them out. Default: em for mixtures, drop "
+        "for other algorithms.",
+        show_default=False,
         rich_help_panel=DATA,
+    ),
+]
+SemiSupervised = Annotated[
+    bool,
+    typer.Option(
+        "--semi-supervised",
+        help="Use the classes of --label as evidence in the fit; rows without a class are clustered.",
+        rich_help_panel=MODEL,
+    ),
+]
+Reliability = Annotated[
+    float,
+    typer.Option(
+        "--reliability",
+        min=0.0,
+        max=1.0,
+        help="With --semi-supervised: probability that a class is right.",
+        rich_help_panel=MODEL,
     ),
 ]
 Label = Annotated[
@@ -296,6 +316,15 @@ def of_egmm_alone(algorithm: str, changed: dict[str, bool]) -> None:
             raise typer.BadParameter(f"is of egmm alone, not of {algorithm}.", param_hint=option)
 
 
+def missing_cells(value: str | None, other: str | None = None) -> str:
+    """What is done with missing cells, by option or default; `other` names an algorithm that is no mixture."""
+    if value is not None:
+        one_of("--missing", value, MISSING_CELLS)
+    if value == "em" and other is not None:
+        raise typer.BadParameter(f"em is for mixtures; {other} takes complete rows: use drop.", param_hint="--missing")
+    return value or ("em" if other is None else "drop")
+
+
 class Source(NamedTuple):
     """Where rows are read from, and which of their columns."""
 
@@ -326,7 +355,6 @@ def source(
 ) -> Source:
     """Read the options that say which rows and columns; one column cannot be two things."""
     wanted, unwanted = names(columns), names(exclude, "--exclude") or []
-    one_of("--missing", missing, MISSING_CELLS)
     uses: dict[str, Sequence[str | None]] = {
         "--columns": wanted or [],
         "--exclude": unwanted,
@@ -362,6 +390,8 @@ class Request(NamedTuple):
     decision: Decision = Decision()
     n_subsamples: int = 0
     """Fits to subsamples that tell how stable the automatic model is; 0 for none."""
+    reliability: float | None = None
+    """Of known classes that are used in the fit; None where they are not."""
 
     @property
     def is_single(self) -> bool:
@@ -435,6 +465,20 @@ def fit_request(
     if is_automatic(model, only_paper=only_paper, either=either):
         return auto_request(clusters, covariance, seed, **rest)
     return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest)
+
+
+def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
+    """A request whose fit uses the known classes; unless --clusters is given there are as many clusters as classes."""
+    if label is None:
+        raise typer.BadParameter("name the column of known classes with --label.", param_hint="--semi-supervised")
+    if plain.is_auto or not (plain.covariance != "all" and len(plain.covariance) == 1):
+        raise typer.BadParameter("fits one model; name one with --covariance.", param_hint="--semi-supervised")
+    if clusters != "auto" and len(plain.counts) > 1:
+        raise typer.BadParameter(
+            "fits one number of clusters; name it with --clusters.", param_hint="--semi-supervised"
+        )
+    counts = [] if clusters == "auto" else plain.counts
+    return plain._replace(counts=counts, reliability=reliability)
 
 
 def request(
