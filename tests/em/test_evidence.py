@@ -222,7 +222,7 @@ def test_labels_have_many_forms() -> None:
             [{0}, {5}, None],
             1.0,
             ValueError,
-            "a cluster number (counted from zero) must be an integer from 0 to 2, got 5",
+            "cluster number (counted from zero) must be an integer from 0 to 2, got 5",
         ),
         (np.ones((3, 2)), 1.0, ValueError, "labels as probabilities must have the shape (3, 3), got (3, 2)"),
         (np.ones((3, 3)), 1.0, ValueError, "row 0"),

@@ -254,6 +254,8 @@ def imputed(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, eng
 
 def drawn(X: FloatArray, model: Mixture, n_copies: int, random: np.random.RandomState) -> FloatArray:
     """Copies (n_copies, n, D) of rows whose missing cells are drawn from the mixture, given the others."""
+    if (np.abs(X) >= LARGEST).any():
+        raise UnusableRowsError("X holds a value that is infinite or too large.")
     copies, units = np.repeat(np.asarray(X, dtype=np.float64)[None], n_copies, axis=0), model.units
     for group in groups_of(np.isnan(X)):
         if not group.is_complete:
