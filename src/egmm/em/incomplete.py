@@ -38,6 +38,12 @@ class Group(NamedTuple):
         """Whether no cell is missing."""
         return not self.is_missing.any()
 
+    @property
+    def at(self) -> IntArray | slice:
+        """Their places, as a slice where they stand together: a view saves a copy."""
+        first, last = int(self.rows[0]), int(self.rows[-1])
+        return slice(first, last + 1) if last - first + 1 == len(self.rows) else self.rows
+
 
 def groups_of(is_missing: BoolArray) -> list[Group]:
     """Rows by their missing cells, given (n, D), in the order of the patterns' bits.
@@ -53,6 +59,10 @@ def groups_of(is_missing: BoolArray) -> list[Group]:
     starts = np.flatnonzero(np.append(True, (packed[1:] != packed[:-1]).any(axis=1)))
     lengths = np.diff(np.append(starts, len(packed)))
     kinds, inverse = np.unique(packed[starts], axis=0, return_inverse=True)
+    if len(kinds) == len(starts):
+        ends = starts + lengths
+        order = np.argsort(inverse.reshape(-1))
+        return [Group(np.arange(starts[run], ends[run]), is_missing[starts[run]]) for run in order]
     of_row = np.repeat(inverse.reshape(-1), lengths)
     order = np.argsort(of_row, kind="stable")
     places = np.split(order, np.cumsum(np.bincount(of_row, minlength=len(kinds)))[:-1])
@@ -178,7 +188,7 @@ class Incomplete:
         """Statistics of rows; `of_complete` has those of complete ones. Rows without any cell do not count."""
         is_missing = np.isnan(X)
         groups = groups_of(is_missing)
-        complete = next((group.rows for group in groups if group.is_complete), np.empty(0, dtype=np.int64))
+        complete = next((group.at for group in groups if group.is_complete), slice(0))
         n_pooled = len(products(X.shape[1], self.layout.second_kind)[0]) if self.layout.pools else 0
         total = of_complete(*_rows(complete, X, weight, log_evidence))
         total = total._replace(pooled=np.zeros((len(total.set_counts), n_pooled)))
@@ -194,7 +204,7 @@ class Incomplete:
         self, group: Group, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None
     ) -> Statistics:
         marginal = self.marginal(group.is_missing)
-        X, weight, log_evidence = _rows(group.rows, X, weight, log_evidence)
+        X, weight, log_evidence = _rows(group.at, X, weight, log_evidence)
         X = np.ascontiguousarray(X[:, marginal.observed])
         found = marginal.sums(X, weight, log_evidence, self.engine)
         return self._pooled(marginal, found, X, weight) if self.layout.is_shared else self._of_sets(marginal, found)
@@ -394,7 +404,7 @@ class Cells(NamedTuple):
 
 
 def _rows(
-    places: IntArray, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None
+    places: IntArray | slice, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
     """Some of the rows, with their weights and evidence."""
     return (
