@@ -25,6 +25,10 @@ from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters
 from egmm.em.statistics import Statistics, Units, monomials, products
 
 
+MOST_BITS = 52
+"""Features whose missing cells a floating-point number can tell apart."""
+
+
 class Group(NamedTuple):
     """Rows with the same missing cells."""
 
@@ -46,7 +50,7 @@ class Group(NamedTuple):
 
 
 def groups_of(is_missing: BoolArray) -> list[Group]:
-    """Rows by their missing cells, given (n, D), in the order of the patterns' bits.
+    """Rows by their missing cells, given (n, D).
 
     >>> cells = np.array([[False, True], [False, False], [False, True]])
     >>> [(group.rows.tolist(), group.is_missing.tolist()) for group in groups_of(cells)]
@@ -54,11 +58,11 @@ def groups_of(is_missing: BoolArray) -> list[Group]:
     """
     if not len(is_missing):
         return []
-    packed = np.packbits(is_missing, axis=1)
+    keys = _keys(is_missing)
     # Rows sorted by pattern make few runs, and only their first rows are compared.
-    starts = np.flatnonzero(np.append(True, (packed[1:] != packed[:-1]).any(axis=1)))
-    lengths = np.diff(np.append(starts, len(packed)))
-    kinds, inverse = np.unique(packed[starts], axis=0, return_inverse=True)
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    lengths = np.diff(np.append(starts, len(keys)))
+    kinds, inverse = np.unique(keys[starts], return_inverse=True)
     if len(kinds) == len(starts):
         ends = starts + lengths
         order = np.argsort(inverse.reshape(-1))
@@ -67,6 +71,15 @@ def groups_of(is_missing: BoolArray) -> list[Group]:
     order = np.argsort(of_row, kind="stable")
     places = np.split(order, np.cumsum(np.bincount(of_row, minlength=len(kinds)))[:-1])
     return [Group(rows, is_missing[rows[0]]) for rows in places]
+
+
+def _keys(is_missing: BoolArray) -> np.ndarray:
+    """One number, or for many features one string of bytes, for each row's missing cells."""
+    n_features = is_missing.shape[1]
+    if n_features <= MOST_BITS:
+        return is_missing @ np.exp2(np.arange(n_features))
+    packed = np.packbits(is_missing, axis=1)
+    return packed.view(f"V{packed.shape[1]}")[:, 0]
 
 
 def pattern_order(X: FloatArray) -> IntArray:
