@@ -24,7 +24,6 @@ from egmm.em.mstep import Layout, overlap_matrices
 from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components
 from egmm.em.statistics import Statistics, Units, monomials, products
 
-
 MOST_BITS = 52
 """Features whose missing cells a floating-point number can tell apart."""
 
