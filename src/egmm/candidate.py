@@ -147,8 +147,9 @@ class Candidate:
         assert isinstance(self.make, MixtureMaker)
         found = self.make.found
         result, shares = found.result, found.focal_sets.shares
-        covariance = result.specification.covariance
-        mixture = assign.Mixture.of(result.weights, result.means, result.covariances, shares, covariance)
+        one = result.specification
+        args = (result.weights, result.means, result.covariances, shares, one.covariance, one.noise)
+        mixture = assign.Mixture.of(*args)
         return np.asarray(assign.labels(X, None, mixture, "numpy"))
 
     def value(self, criterion: str) -> float:

@@ -37,13 +37,14 @@ from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.em.noise import Box
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty", "noise")
 """Parameters that a stream cannot change."""
 
 
@@ -67,6 +68,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
     degenerate_: bool
+    noise_box_: FloatArray
+    """Where the model has noise."""
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
@@ -208,8 +211,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
-        EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
-        quantile of the chi-square distribution with n_features degrees of freedom.
+        A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
+        distribution with n_features degrees of freedom. With ``noise=True`` the empty set says it too, by its mass:
+        see :meth:`egmm.CredalPartition.outliers`.
 
         Parameters
         ----------
@@ -226,7 +230,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
             factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
-            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
+            are_sets = self.focal_sets_.masks > 0
+            function = partial(assign.squared_distances, means=self.focal_means_[are_sets], factors=factors[are_sets])
             return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
@@ -252,7 +257,11 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
-        return self.focal_means_[sets] + spread, sets
+        X = self.focal_means_[sets] + spread
+        if self.focal_sets_.has_empty:
+            are_noise = sets == 0
+            X[are_noise] = random.uniform(*noise_of(self), size=(int(are_noise.sum()), self.n_features_in_))
+        return X, sets
 
     @property
     def covariances_(self) -> FloatArray:
@@ -290,6 +299,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
+        parameters |= {"noise": self.focal_sets_.has_empty}
         if not self._names_its_sets():
             del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
@@ -309,7 +319,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         if self.focal_sets == "neighbours":
             return True
         try:
-            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_
+            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_.without_empty()
         except ValueError:  # Set since the fit, to no family of so many clusters.
             return False
 
@@ -333,6 +343,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
             model._check_parameters()
+            if focal.has_empty != model.noise:
+                raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
             for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
                 setattr(model, STORED.get(name, name), value)
             model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
@@ -428,7 +440,12 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return partial(function, model=assign.Mixture.of(*args), engine=engine)
+    return partial(function, model=assign.Mixture.of(*args, noise_of(model)), engine=engine)
+
+
+def noise_of(model: FittedMixture) -> Box | None:
+    """Where noise may lie under a fitted model, if it has any."""
+    return Box(*model.noise_box_) if model.focal_sets_.has_empty else None
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:

@@ -39,6 +39,7 @@ from egmm.em.fit import (
     fit,
     seconds_in_numpy,
 )
+from egmm.em.noise import check_box
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
@@ -46,7 +47,7 @@ from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
 from egmm.em.summary import DataSummary, summarise, total_moments
-from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
+from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, noise_of, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread, resolve_jobs
@@ -87,8 +88,8 @@ class EGMM(ClusterMixin, FittedMixture):
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
         Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
         principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
-        (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
-        whatever `n_init`.
+        (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of means. A given
+        start is used once, whatever `n_init`.
     n_init : int, default=1
         Number of named starts. The best likelihood among those that do not degenerate is kept; on large data, starts
         are compared on the sample (see `accelerate`).
@@ -107,6 +108,10 @@ class EGMM(ClusterMixin, FittedMixture):
         Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
         Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
+    noise : bool, default=False
+        Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
+        density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
+        from all rows and from those that are near others.
     accelerate : bool, default=True
         Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
         the full fit starts there. False is the paper's plain EM.
@@ -134,9 +139,12 @@ class EGMM(ClusterMixin, FittedMixture):
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
         The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE).
     focal_means_ : ndarray of shape (n_focal, n_features)
-        Mean of each focal set's Gaussian.
+        Mean of each focal set's Gaussian; of the empty set that of its uniform density.
     focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
-        Covariances of the focal sets' Gaussians.
+        Covariances of the focal sets' Gaussians; of the empty set, unless the covariance is shared, that of its uniform
+        density.
+    noise_box_ : ndarray of shape (2, n_features)
+        With `noise`, the smallest and the largest value of each feature.
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
@@ -151,6 +159,7 @@ class EGMM(ClusterMixin, FittedMixture):
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
         Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
+        `noise` has two, its weight and its density, as in mclust.
     n_iter_ : int
         Steps taken.
     converged_ : bool
@@ -195,6 +204,7 @@ class EGMM(ClusterMixin, FittedMixture):
         reg_covar: float | Literal["auto"] = "auto",
         prior: str | Mapping[str, Any] | None = None,
         certainty: float = 0.0,
+        noise: bool = False,
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -213,6 +223,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.reg_covar = reg_covar
         self.prior = prior
         self.certainty = certainty
+        self.noise = noise
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -322,7 +333,7 @@ def check_parameters(model: EGMM) -> None:
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)
     check_choice("engine", model.engine, ENGINES)
-    for name in ("accelerate", "warm_start"):
+    for name in ("noise", "accelerate", "warm_start"):
         if not isinstance(value := getattr(model, name), bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
     if not (model.checkpoint is None or isinstance(model.checkpoint, str | PathLike)):
@@ -339,8 +350,11 @@ def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
     diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
     random, with_sample = check_random(model.random_state), isinstance(model.init, str)
     with naming_entries(model, rows):
-        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
-    check_spread(summary.total.variances, getattr(model, "feature_names_in_", None))
+        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample, with_box=bool(model.noise))
+    names = getattr(model, "feature_names_in_", None)
+    check_spread(summary.total.variances, names)
+    if summary.box is not None:
+        check_box(summary.box, names)
     return summary
 
 
@@ -352,25 +366,27 @@ def fit_model(
         focal_sets = family(model)
         specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
         return ModelFit(focal_sets, _run(model, rows, summary, specification))
-    first = FocalSets.simple(model.n_clusters)
+    first = FocalSets.simple(model.n_clusters, empty=bool(model.noise))
     specification = specify(model, summary, first, least_starts=least_starts)
     result = _run(model, rows, summary, specification, keeps_checkpoint=False)
     if result.is_interrupted:
         return ModelFit(first, result)
     mixture = assign.Mixture.of(
-        result.weights, result.means, result.covariances, first.shares, specification.covariance
+        result.weights, result.means, result.covariances, first.shares, specification.covariance, specification.noise
     )
     products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
-    focal_sets = FocalSets.neighbours(rows.reduce(products).values)
+    focal_sets = FocalSets.neighbours(rows.reduce(products).values, empty=bool(model.noise))
     specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
 
 def family(model: EGMM) -> FocalSets:
     """The focal sets that an estimator asks for by name or as a list; all clusters must be in them."""
-    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters)
-    if focal_sets.has_empty:
-        raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
+    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters, empty=bool(model.noise))
+    if focal_sets.has_empty and not model.noise:
+        raise ValueError(
+            "focal_sets must not hold the empty set: Gaussians give it no density; noise=True gives it a uniform one."
+        )
     covered = focal_sets.membership.any(axis=0)
     if not covered.all():
         missing = int(covered.argmin())
@@ -408,6 +424,7 @@ def specify(
         accelerate=bool(model.accelerate),
         engine=engine,
         gives_up=gives_up,
+        noise=summary.box if model.noise else None,
     )
 
 
@@ -468,10 +485,11 @@ def _wants_neighbours(model: EGMM) -> bool:
 
 
 def _start_labels(model: EGMM, n_rows: int) -> IntArray:
-    labels = check_finite_matrix("init (labels)", model.init, (n_rows,))
-    if not np.isin(labels, np.arange(model.n_clusters)).all():
-        bad = labels[~np.isin(labels, np.arange(model.n_clusters))][0]
-        raise ValueError(f"init labels must be whole numbers from 0 to {model.n_clusters - 1}, got {bad:g}.")
+    labels, least = check_finite_matrix("init (labels)", model.init, (n_rows,)), -1 if model.noise else 0
+    is_known = np.isin(labels, np.arange(least, model.n_clusters))
+    if not is_known.all():
+        bad = labels[~is_known][0]
+        raise ValueError(f"init labels must be whole numbers from {least} to {model.n_clusters - 1}, got {bad:g}.")
     return labels.astype(np.int64)
 
 
@@ -510,7 +528,7 @@ def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     within = params.variances.mean(axis=1)
     ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
     empty = ArrayRows(np.empty((0, len(centre))))
-    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty)
+    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty, noise_of(model))
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
@@ -548,13 +566,18 @@ def adopt(model: EGMM, found: ModelFit) -> None:
 def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     """Set an estimator's parameters from those of a batch of one."""
     layout, units = problem.layout, problem.units
-    focal_means, focal_covariances = focal_parameters(params, layout.shares, units, is_shared=layout.is_shared)
+    focal_means, focal_covariances = focal_parameters(
+        params, layout.shares, units, is_shared=layout.is_shared, noise=layout.noise
+    )
     covariances = units.covariances_out(params.covariances[0], diagonal=layout.diagonal)
     model.weights_ = params.weights[0]
     model.means_ = params.means[0] * units.scale + units.centre
     model.focal_means_ = focal_means
     model.stored_covariances_ = covariances[0] if layout.is_shared else covariances
     model.stored_focal_covariances_ = focal_covariances
+    model.__dict__.pop("noise_box_", None)
+    if layout.noise is not None:
+        model.noise_box_ = np.array(layout.noise)
     model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
     args = (layout.shares, model.covariance_, layout.certainty, n_rows)

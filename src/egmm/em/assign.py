@@ -10,9 +10,18 @@ from scipy.special import entr
 
 from egmm._checks import FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
+from egmm.belief.transforms import normalised
 from egmm.em import estep, kernel
-from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
+from egmm.em.covariance import SHARED, is_diagonal, monomial_kind
+from egmm.em.noise import Box
+from egmm.em.parameters import (
+    Components,
+    NotPositiveDefiniteError,
+    Parameters,
+    components,
+    is_empty,
+    precision_factors,
+)
 from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError
 
@@ -27,12 +36,19 @@ class Mixture(NamedTuple):
 
     @classmethod
     def of(
-        cls, weights: FloatArray, means: FloatArray, covariances: FloatArray, shares: FloatArray, covariance: str
+        cls,
+        weights: FloatArray,
+        means: FloatArray,
+        covariances: FloatArray,
+        shares: FloatArray,
+        covariance: str,
+        noise: Box | None = None,
     ) -> "Mixture":
         """Read parameters in the units of the data: covariances are shared or not, variances alone if diagonal."""
         params, units = in_units(weights, means, covariances, covariance)
-        kind = monomial_kind(covariance)
-        evaluated = components(params, shares, kind)
+        kind = monomial_kind(covariance, is_absolute=noise is not None)
+        log_noise = 0.0 if noise is None else noise.log_density(units.scale)
+        evaluated = components(params, shares, kind, log_noise)
         if not evaluated.is_definite[0]:
             raise NotPositiveDefiniteError("the covariances of the mixture are not positive definite")
         return cls(evaluated.components, shares, units, kind)
@@ -43,7 +59,7 @@ def in_units(
 ) -> tuple[Parameters, Units]:
     """Parameters in the units of the data as a batch of one, and its units: those given, or such as suit them."""
     diagonal = is_diagonal(covariance)
-    stacked = covariances[None] if monomial_kind(covariance) == "linear" else covariances
+    stacked = covariances[None] if covariance in SHARED else covariances
     if units is None:
         variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
         centre = means.mean(axis=0)
@@ -69,7 +85,8 @@ def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, en
 
 def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:
     """Pignistic probabilities, (n, C)."""
-    return masses(X, sample_weight, model, engine) @ model.shares
+    shared_out = masses(X, sample_weight, model, engine) @ model.shares
+    return normalised(shared_out) if is_empty(model.shares).any() else shared_out
 
 
 def labels(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
@@ -96,7 +113,7 @@ def squared_distances(
 
 def whitening(covariances: FloatArray, n_focal: int, covariance: str) -> FloatArray:
     """Factors (M, D, D), or roots of precisions (M, D), that make the Gaussians of the focal sets spheres."""
-    stacked = covariances[None, None] if monomial_kind(covariance) == "linear" else covariances[None]
+    stacked = covariances[None, None] if covariance in SHARED else covariances[None]
     factors = precision_factors(stacked, diagonal=is_diagonal(covariance)).factors[0]
     return np.broadcast_to(factors, (n_focal, *factors.shape[1:]))
 

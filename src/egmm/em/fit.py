@@ -22,7 +22,8 @@ from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
 from egmm.em.failure import why_not
 from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
-from egmm.em.parameters import Parameters, take
+from egmm.em.noise import Box, likely_clean, with_noise
+from egmm.em.parameters import Parameters, concatenated, is_empty, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
@@ -70,6 +71,8 @@ class Specification:
     engine: str = "numpy"
     gives_up: bool = False
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    noise: Box | None = None
+    """Where noise may lie, if the empty set is a focal set."""
 
     @property
     def is_named(self) -> bool:
@@ -145,7 +148,8 @@ def choose_engine(engine: str, seconds: float) -> str:
 
 def seconds_in_numpy(size: tuple[float, int], shares: FloatArray, covariance: str) -> float:
     """About what one pass takes over rows of this size, (n_rows, n_features)."""
-    (n_rows, n_features), (n_focal, n_clusters), kind = size, shares.shape, monomial_kind(covariance)
+    (n_rows, n_features), (n_focal, n_clusters) = size, shares.shape
+    kind = monomial_kind(covariance, is_absolute=bool(is_empty(shares).any()))
     n_products = {"linear": n_features, "diagonal": 2 * n_features, "full": n_features * n_features}[kind]
     return n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * n_clusters * n_products)
 
@@ -211,7 +215,8 @@ class _Batch:
         self.rows, self.summary, self.specifications = rows, summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        self.layout = Layout.of(first.covariance, first.shares, summary.units.scale, first.certainty)
+        scale = summary.units.scale
+        self.layout = Layout.of(first.covariance, first.shares, scale, first.certainty, noise=first.noise)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -282,16 +287,35 @@ class _Batch:
         return taken, owner
 
     def _starts(self) -> Starts:
+        """Where ascents begin; with noise also where the rows that are near others would begin."""
+        if self.layout.noise is None or isinstance(self.first.init, Parameters):
+            return self._starts_on(self.summary.sample)
+        samples = [self.summary.sample]
+        if samples[0] is not None:
+            samples.append(likely_clean(samples[0], self.summary.units))
+        found, failure = [], ValueError()
+        for sample in samples:
+            try:
+                found.append(self._starts_on(sample))
+            except ValueError as error:
+                failure = error
+        if not found:
+            raise failure
+        starts = concatenated(found)
+        weights = with_noise(starts.params.weights, is_empty(self.layout.shares))
+        return starts._replace(params=starts.params._replace(weights=weights))
+
+    def _starts_on(self, sample: Sample | None) -> Starts:
         first, n_clusters = self.first, self.layout.shares.shape[1]
         if isinstance(first.init, Parameters):
             return self._from_parameters(first.init)
         if isinstance(first.init, str):
-            assert self.summary.sample is not None
-            check_distinct(self.summary.sample, n_clusters)
+            assert sample is not None
+            check_distinct(sample, n_clusters)
             if first.init == "mixture":
-                return self._classical()
-            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
-            return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
+                return self._classical(sample)
+            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, sample)
+            return self._from_labels(self._part(sample), [one[0] for one in labellings], self.layout)
         kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
         given = None
         if first.init.ndim == 1:
@@ -325,11 +349,10 @@ class _Batch:
         settings = self._settings(total, ridge, owner)
         return Starts(start_parameters(groups, settings, layout), ridge, owner)
 
-    def _classical(self) -> Starts:
+    def _classical(self, sample: Sample) -> Starts:
         """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
-        assert self.summary.sample is not None
-        sample, n_clusters = self.summary.sample, self.layout.shares.shape[1]
-        layout = self.layout._replace(shares=np.eye(n_clusters), certainty=0.0)
+        n_clusters = self.layout.shares.shape[1]
+        layout = Layout.of(self.first.covariance, np.eye(n_clusters), self.layout.scale)
         found: dict[tuple[int, int], Parameters] = {}
         part = sample.part(TRIAL_ROWS)
         stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
@@ -348,7 +371,7 @@ class _Batch:
         if not found:
             raise ValueError(next(iter(self.failures.values())))
         keys = sorted(found)
-        params = Parameters(*(np.concatenate(column) for column in zip(*(found[key] for key in keys), strict=True)))
+        params = concatenated([found[key] for key in keys])
         params = params._replace(weights=focal_weights(params.weights, self.layout.shares))
         owner = np.array([number for number, _ in keys])
         return Starts(params, self._ridges(params.variances.mean(axis=1)), owner)

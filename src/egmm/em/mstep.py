@@ -21,7 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from egmm._checks import BoolArray, FloatArray
 from egmm.em.celeux_govaert import MAX_INNER, fit_covariances
 from egmm.em.covariance import COMMON_UNITS, SHARED, is_diagonal, monomial_kind
-from egmm.em.parameters import Evaluated, Parameters, is_single, safe_cholesky
+from egmm.em.noise import Box
+from egmm.em.parameters import Evaluated, Parameters, is_meta, safe_cholesky
 from egmm.em.prior import PriorTerms, set_weights
 from egmm.em.statistics import Statistics, products
 
@@ -81,15 +82,29 @@ class Layout(NamedTuple):
     pools: bool = False
     """Whether the scatter that makes a shared covariance is a statistic. Without missing cells and noise it is the
     scatter of the rows, the same in every pass."""
+    noise: Box | None = None
+    """Where noise may lie, if the empty set is a focal set."""
 
     @classmethod
     def of(
-        cls, covariance: str, shares: FloatArray, scale: FloatArray, certainty: float = 0.0, *, pools: bool = False
+        cls,
+        covariance: str,
+        shares: FloatArray,
+        scale: FloatArray,
+        certainty: float = 0.0,
+        *,
+        pools: bool = False,
+        noise: Box | None = None,
     ) -> "Layout":
-        """The layout of a covariance model; only shared covariances can be pooled."""
-        is_shared = covariance in SHARED
-        kind, diagonal = monomial_kind(covariance), is_diagonal(covariance)
-        return cls(shares, kind, diagonal, is_shared, scale, certainty, is_shared and pools)
+        """The layout of a covariance model; only shared covariances can be pooled, and with noise they are."""
+        is_shared, pools = covariance in SHARED, pools or noise is not None
+        kind, diagonal = monomial_kind(covariance, is_absolute=noise is not None), is_diagonal(covariance)
+        return cls(shares, kind, diagonal, is_shared, scale, certainty, is_shared and pools, noise)
+
+    @property
+    def log_noise(self) -> float:
+        """Log-density of the noise in the units of rows."""
+        return 0.0 if self.noise is None else self.noise.log_density(self.scale)
 
     @property
     def second_kind(self) -> str:
@@ -104,7 +119,7 @@ class Layout(NamedTuple):
     @property
     def is_exact(self) -> bool:
         """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
-        return self.is_shared or bool(is_single(self.shares).all())
+        return self.is_shared or not is_meta(self.shares).any()
 
 
 class ClusterMoments(NamedTuple):
@@ -156,7 +171,7 @@ def cluster_moments(
     if layout.is_exact:
         return ClusterMoments(set_counts, counts, counts, firsts, seconds)
     assert evaluated.focal is not None
-    meta = ~is_single(shares)
+    meta = is_meta(shares)
     per_member = set_counts[:, meta, None] * shares[meta]  # (B, J, C) n_j / c_j
     focal_means, focal_covariances = evaluated.focal.means[:, meta], evaluated.focal.covariances[:, meta]
     factors = evaluated.components.factors

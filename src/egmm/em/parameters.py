@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em.noise import Box
 from egmm.em.statistics import Units, products
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -32,6 +33,14 @@ def put(record: Any, which: IntArray, values: Any) -> None:
             put(part, which, value)
         else:
             part[which] = value
+
+
+def concatenated(records: list[Record]) -> Record:
+    """The fits of several batches in one."""
+    parts = zip(*records, strict=True)
+    return type(records[0])(
+        *(concatenated(list(part)) if isinstance(part[0], tuple) else np.concatenate(part) for part in parts)
+    )
 
 
 def copied(record: Record) -> Record:
@@ -132,14 +141,29 @@ def is_single(shares: FloatArray) -> BoolArray:
     return np.asarray(shares.max(axis=1) == 1.0)
 
 
+def is_meta(shares: FloatArray) -> BoolArray:
+    """Which focal sets are several clusters, (M,)."""
+    largest = shares.max(axis=1)
+    return np.asarray((largest > 0) & (largest < 1))
+
+
+def is_empty(shares: FloatArray) -> BoolArray:
+    """Which focal set is the empty one, (M,): noise, whose density is uniform."""
+    return np.asarray(shares.max(axis=1) == 0)
+
+
 def is_identity(shares: FloatArray) -> bool:
     """Whether the focal sets are the clusters, in their order."""
     n_focal, n_clusters = shares.shape
     return n_focal == n_clusters and bool((shares.diagonal() == 1).all())
 
 
-def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
-    """Factor the covariances and fold the focal sets' constants into their weights."""
+def components(params: Parameters, shares: FloatArray, kind: str, log_noise: float = 0.0) -> Evaluated:
+    """Factor the covariances and fold the focal sets' constants into their weights.
+
+    `log_noise` is the log-density of the empty set, where there is one; then densities must be absolute, that is of no
+    "linear" kind.
+    """
     means = params.means
     dim = means.shape[2]
     factors, log_roots, is_definite = precision_factors(params.covariances, diagonal=params.is_diagonal)
@@ -152,6 +176,7 @@ def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
             focal, is_proper = focal_gaussians(params, factors, log_roots, shares)
             is_definite = is_definite & is_proper
             kappa = _kappa(params, factors, log_roots, focal, shares)
+        kappa = np.where(is_empty(shares), log_noise, kappa)
         log_norms = np.broadcast_to(log_roots - 0.5 * dim * LOG_2PI, means.shape[:2]).copy()
         squares = (whitened**2).sum(axis=-1)
         constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
@@ -214,7 +239,11 @@ def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArra
 def focal_gaussians(
     params: Parameters, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
 ) -> tuple[Focal, BoolArray]:
-    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them."""
+    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them.
+
+    The empty set has none; that of all clusters stands in its place.
+    """
+    shares = np.where(is_empty(shares)[:, None], 1 / shares.shape[1], shares)
     n_fits, (n_clusters, dim) = len(params.means), params.means.shape[1:]
     if is_identity(shares):
         covariances = np.broadcast_to(params.covariances, (n_fits, n_clusters, *params.covariances.shape[2:]))
@@ -236,11 +265,12 @@ def focal_gaussians(
 
 
 def focal_parameters(
-    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool
+    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool, noise: Box | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Means (M, D) and covariances of the focal sets' Gaussians of one fit, in the units of the data.
 
-    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else.
+    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else. The empty set has mean and
+    covariance of its uniform density.
     """
     if is_shared:
         means, covariances = shares @ params.means[0], params.covariances[0]
@@ -249,7 +279,13 @@ def focal_parameters(
         focal, _ = focal_gaussians(params, factors, log_roots, shares)
         means, covariances = focal.means[0], focal.covariances[0]
     covariances = units.covariances_out(covariances, diagonal=params.is_diagonal)
-    return means * units.scale + units.centre, covariances[0] if is_shared else covariances
+    means = means * units.scale + units.centre
+    if noise is not None:
+        empty = is_empty(shares)
+        means[empty] = noise.centre
+        if not is_shared:
+            covariances[empty] = noise.covariance(diagonal=params.is_diagonal)
+    return means, covariances[0] if is_shared else covariances
 
 
 def _kappa(

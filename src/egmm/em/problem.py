@@ -9,6 +9,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
+from egmm.em.noise import Box
 from egmm.em.parameters import Components, Parameters, components, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
@@ -76,10 +77,11 @@ class Problem:
         engine: str,
         prior: Prior | None = None,
         certainty: float = 0.0,
+        noise: Box | None = None,
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout.of(covariance, shares, units.scale, certainty)
+        layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -109,7 +111,7 @@ class Problem:
 
     def evaluate(self, params: Parameters) -> Evaluation:
         """One pass over the rows: the E-step, its sums and the log-likelihoods."""
-        evaluated = components(params, self.layout.shares, self.layout.kind)
+        evaluated = components(params, self.layout.shares, self.layout.kind, self.layout.log_noise)
         model, is_definite = evaluated.components, evaluated.is_definite
         with np.errstate(all="ignore"):
             statistics = self._pass(model)

@@ -92,10 +92,10 @@ def _with_rows(settings: Settings, rows: RowTotals) -> Settings:
 def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> tuple[Parameters, bool]:
     """Parameters after an M-step, and whether they are proper."""
     layout = problem.layout
-    evaluated = components(params, layout.shares, layout.kind)
+    evaluated = components(params, layout.shares, layout.kind, layout.log_noise)
     moments = cluster_moments(statistics, params, evaluated, problem.settings, layout)
     found, is_proper = problem.maximise(moments.vector(layout), params)
-    is_proper &= components(found, layout.shares, layout.kind).is_definite
+    is_proper &= components(found, layout.shares, layout.kind, layout.log_noise).is_definite
     return found, bool(is_proper[0])
 
 
@@ -122,7 +122,7 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     scatter = np.einsum("j,j...->...", counts, within + squares)[None]
     per_member = counts[:, None] * layout.shares
     parts = [per_member.sum(axis=0)[:, None], per_member.T @ means]
-    if not layout.is_shared:
+    if layout.kind != "linear":
         parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
     sums = np.concatenate(parts, axis=1)
     return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1)), scatter
