@@ -81,7 +81,7 @@ def mixture_criteria(found: ModelFit) -> dict[str, float]:
     result, one = found.result, found.result.specification
     n_rows = float(result.problem.settings.weight[0])
     args = (result.means.shape[1], one.shares, one.covariance, one.certainty, n_rows)
-    n_parameters = n_free_parameters(result.weights, *args)
+    n_parameters = n_free_parameters(result.weights, *args, tails=one.tails)
     ebic = ebic_of(result.log_likelihood, n_parameters, n_rows)
     return criteria_of(result.log_likelihood, ebic, result.entropy, n_parameters)
 
@@ -148,7 +148,7 @@ class Candidate:
         found = self.make.found
         result, shares = found.result, found.focal_sets.shares
         one = result.specification
-        args = (result.weights, result.means, result.covariances, shares, one.covariance, one.noise)
+        args = (result.weights, result.means, result.covariances, shares, one.covariance, one.noise, result.degrees)
         mixture = assign.Mixture.of(*args)
         return np.asarray(assign.labels(X, None, mixture, "numpy"))
 

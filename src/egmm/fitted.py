@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import chi2
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,13 +37,14 @@ from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
 from egmm.em.noise import Box
+from egmm.em.tails import farthest
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty", "noise")
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty", "noise", "tails")
 """Parameters that a stream cannot change."""
 
 
@@ -70,6 +70,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     degenerate_: bool
     noise_box_: FloatArray
     """Where the model has noise."""
+    degrees_of_freedom_: float
+    """Where tails are heavy."""
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
@@ -212,7 +214,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Rows far from every component.
 
         A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
-        distribution with n_features degrees of freedom. With ``noise=True`` the empty set says it too, by its mass:
+        distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance then
+        has. With ``noise=True`` the empty set says it too, by its mass:
         see :meth:`egmm.CredalPartition.outliers`.
 
         Parameters
@@ -232,7 +235,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
             are_sets = self.focal_sets_.masks > 0
             function = partial(assign.squared_distances, means=self.focal_means_[are_sets], factors=factors[are_sets])
-            return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
+            return rows.apply(function, "distance") > farthest(quantile, self.n_features_in_, degrees_of(self))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -257,6 +260,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
+        degrees = degrees_of(self)
+        if degrees is not None:
+            spread *= np.sqrt(degrees / random.chisquare(degrees, n_samples))[:, None]
         X = self.focal_means_[sets] + spread
         if self.focal_sets_.has_empty:
             are_noise = sets == 0
@@ -299,7 +305,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
-        parameters |= {"noise": self.focal_sets_.has_empty}
+        parameters |= {"noise": self.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(self) is None else "t"}
         if not self._names_its_sets():
             del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
@@ -343,6 +349,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
             model._check_parameters()
+            if (model.tails == "t") != ("degrees_of_freedom_" in document["fitted"]):
+                raise ValueError(f"tails={model.tails!r} contradicts the fitted entries")
             if focal.has_empty != model.noise:
                 raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
             for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
@@ -440,7 +448,12 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return partial(function, model=assign.Mixture.of(*args, noise_of(model)), engine=engine)
+    return partial(function, model=assign.Mixture.of(*args, noise_of(model), degrees_of(model)), engine=engine)
+
+
+def degrees_of(model: FittedMixture) -> float | None:
+    """Degrees of freedom of a fitted model, where its tails are heavy."""
+    return getattr(model, "degrees_of_freedom_", None)
 
 
 def noise_of(model: FittedMixture) -> Box | None:

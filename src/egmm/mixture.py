@@ -47,7 +47,16 @@ from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
 from egmm.em.summary import DataSummary, summarise, total_moments
-from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, noise_of, open_rows
+from egmm.em.tails import TAILS, check_tails
+from egmm.fitted import (
+    FittedMixture,
+    assign_rows,
+    degrees_of,
+    model_parameters,
+    naming_entries,
+    noise_of,
+    open_rows,
+)
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread, resolve_jobs
@@ -112,6 +121,10 @@ class EGMM(ClusterMixin, FittedMixture):
         Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
         density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
         from all rows and from those that are near others.
+    tails : {'gaussian', 't'}, default='gaussian'
+        't' has multivariate t distributions in place of Gaussians, with degrees of freedom that are estimated, the same
+        for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
+        not together with `noise`.
     accelerate : bool, default=True
         Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
         the full fit starts there. False is the paper's plain EM.
@@ -137,7 +150,10 @@ class EGMM(ClusterMixin, FittedMixture):
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
-        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE).
+        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE). With
+        ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+    degrees_of_freedom_ : float
+        With ``tails='t'``, those of the components.
     focal_means_ : ndarray of shape (n_focal, n_features)
         Mean of each focal set's Gaussian; of the empty set that of its uniform density.
     focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
@@ -159,7 +175,7 @@ class EGMM(ClusterMixin, FittedMixture):
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
         Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
-        `noise` has two, its weight and its density, as in mclust.
+        `noise` has two, its weight and its density, as in mclust; heavy tails have one.
     n_iter_ : int
         Steps taken.
     converged_ : bool
@@ -205,6 +221,7 @@ class EGMM(ClusterMixin, FittedMixture):
         prior: str | Mapping[str, Any] | None = None,
         certainty: float = 0.0,
         noise: bool = False,
+        tails: str = "gaussian",
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -224,6 +241,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.prior = prior
         self.certainty = certainty
         self.noise = noise
+        self.tails = tails
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -333,6 +351,7 @@ def check_parameters(model: EGMM) -> None:
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)
     check_choice("engine", model.engine, ENGINES)
+    check_choice("tails", model.tails, TAILS)
     for name in ("noise", "accelerate", "warm_start"):
         if not isinstance(value := getattr(model, name), bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
@@ -372,7 +391,13 @@ def fit_model(
     if result.is_interrupted:
         return ModelFit(first, result)
     mixture = assign.Mixture.of(
-        result.weights, result.means, result.covariances, first.shares, specification.covariance, specification.noise
+        result.weights,
+        result.means,
+        result.covariances,
+        first.shares,
+        specification.covariance,
+        specification.noise,
+        result.degrees,
     )
     products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
     focal_sets = FocalSets.neighbours(rows.reduce(products).values, empty=bool(model.noise))
@@ -408,6 +433,7 @@ def specify(
 ) -> Specification:
     """What an estimator's parameters say of a fit to these rows."""
     total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
+    tails = check_tails(model.tails, covariance, noise=bool(model.noise))
     if engine is None:
         one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
         engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
@@ -425,6 +451,7 @@ def specify(
         engine=engine,
         gives_up=gives_up,
         noise=summary.box if model.noise else None,
+        tails=tails,
     )
 
 
@@ -458,7 +485,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        return assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)[0]
+        return _last_parameters(model, covariance, units)
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
@@ -473,9 +500,18 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     return check_prototypes(model.init, model.n_clusters, n_features)
 
 
+def _last_parameters(model: EGMM, covariance: str, units: Units) -> Parameters:
+    """Parameters of the last fit, as a batch of one."""
+    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    degrees = degrees_of(model)
+    return params._replace(degrees=None if degrees is None else np.array([degrees]))
+
+
 def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
     """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
     if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
+        return False
+    if (degrees_of(model) is not None) != (model.tails == "t"):
         return False
     return model.covariance_ == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
 
@@ -524,11 +560,12 @@ def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
     prior = make_prior(model.prior, total, model.n_clusters, covariance)
     units = Units.of(total)
-    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    params, is_tailed = _last_parameters(model, covariance, units), degrees_of(model) is not None
     within = params.variances.mean(axis=1)
     ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
     empty = ArrayRows(np.empty((0, len(centre))))
-    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty, noise_of(model))
+    args = (prior, model.certainty, noise_of(model), is_tailed)
+    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, *args)
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
@@ -578,10 +615,13 @@ def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     model.__dict__.pop("noise_box_", None)
     if layout.noise is not None:
         model.noise_box_ = np.array(layout.noise)
+    model.__dict__.pop("degrees_of_freedom_", None)
+    if params.degrees is not None:
+        model.degrees_of_freedom_ = float(params.degrees[0])
     model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
     args = (layout.shares, model.covariance_, layout.certainty, n_rows)
-    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args)
+    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args, tails=layout.tails)
 
 
 def set_log_likelihood(model: EGMM, log_likelihood: float, weight: float) -> None:

@@ -34,8 +34,12 @@ FITTED = (
     "n_features_in_",
     "feature_names_in_",
     "noise_box_",
+    "degrees_of_freedom_",
 )
 """Fitted attributes kept in a file."""
+
+OPTIONAL = ("feature_names_in_", "noise_box_", "degrees_of_freedom_")
+"""Those that not every model has."""
 
 STORED = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
 """Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
@@ -70,12 +74,15 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
     """Return the fitted attributes of a mixture with these focal sets, all of them checked."""
     n_features = check_integer("n_features_in_", entries["n_features_in_"], 1)
     code = resolve_covariance(covariance, n_features)
-    found: dict[str, Any] = {name: entries[name] for name in FITTED if name not in ("feature_names_in_", "noise_box_")}
+    found: dict[str, Any] = {name: entries[name] for name in FITTED if name not in OPTIONAL}
     with np.errstate(all="ignore"):  # Numbers of a damaged file may overflow: the checks say what is wrong with them.
         found |= _arrays(entries, focal, code, n_features)
     found |= _names(entries, n_features)
     for name in ("log_likelihood_", "ebic_", "entropy_"):
         found[name] = check_real(name, entries[name])
+    if "degrees_of_freedom_" in entries:
+        degrees = check_real("degrees_of_freedom_", entries["degrees_of_freedom_"], 0.0, open_minimum=True)
+        found["degrees_of_freedom_"] = degrees
     check_integer("n_parameters_", entries["n_parameters_"], 1)
     check_integer("n_iter_", entries["n_iter_"], 0)
     for name in ("converged_", "degenerate_"):

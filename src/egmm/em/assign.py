@@ -43,10 +43,13 @@ class Mixture(NamedTuple):
         shares: FloatArray,
         covariance: str,
         noise: Box | None = None,
+        degrees: float | None = None,
     ) -> "Mixture":
         """Read parameters in the units of the data: covariances are shared or not, variances alone if diagonal."""
         params, units = in_units(weights, means, covariances, covariance)
-        kind = monomial_kind(covariance, is_absolute=noise is not None)
+        if degrees is not None:
+            params = params._replace(degrees=np.array([degrees]))
+        kind = monomial_kind(covariance, is_absolute=noise is not None or degrees is not None)
         log_noise = 0.0 if noise is None else noise.log_density(units.scale)
         evaluated = components(params, shares, kind, log_noise)
         if not evaluated.is_definite[0]:

@@ -23,13 +23,14 @@ from egmm.em.estep import entropy
 from egmm.em.failure import why_not
 from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
 from egmm.em.noise import Box, likely_clean, with_noise
-from egmm.em.parameters import Parameters, concatenated, is_empty, take
+from egmm.em.parameters import Parameters, concatenated, is_empty, put, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
 from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
 from egmm.em.statistics import Moments, Statistics, moments
 from egmm.em.summary import DataSummary, check_distinct
+from egmm.em.tails import FIRST_DEGREES
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
 
@@ -73,6 +74,8 @@ class Specification:
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
     noise: Box | None = None
     """Where noise may lie, if the empty set is a focal set."""
+    tails: bool = False
+    """Whether tails are heavy."""
 
     @property
     def is_named(self) -> bool:
@@ -121,6 +124,12 @@ class FitResult:
         """(C, D)."""
         units = self.problem.units
         return np.asarray(self.evaluation.params.means[0] * units.scale + units.centre)
+
+    @property
+    def degrees(self) -> float | None:
+        """Degrees of freedom, where tails are heavy."""
+        found = self.evaluation.params.degrees
+        return None if found is None else float(found[0])
 
     @property
     def covariances(self) -> FloatArray:
@@ -216,7 +225,9 @@ class _Batch:
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
         scale = summary.units.scale
-        self.layout = Layout.of(first.covariance, first.shares, scale, first.certainty, noise=first.noise)
+        self.layout = Layout.of(
+            first.covariance, first.shares, scale, first.certainty, noise=first.noise, tails=first.tails
+        )
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -281,15 +292,18 @@ class _Batch:
         for slot, at in enumerate(places):
             if int(owner[slot]) not in kept:
                 begun = take(starts.params, np.array([at]))
-                for part, value in zip(taken.state.evaluation.params, begun, strict=True):
-                    part[slot] = value[0]
+                put(taken.state.evaluation.params, np.array([slot]), begun)
                 taken.state.memory.n_kept[slot] = 0
         return taken, owner
 
     def _starts(self) -> Starts:
         """Where ascents begin; with noise also where the rows that are near others would begin."""
-        if self.layout.noise is None or isinstance(self.first.init, Parameters):
-            return self._starts_on(self.summary.sample)
+        if isinstance(self.first.init, Parameters):
+            return self._from_parameters(self.first.init)
+        if self.layout.noise is None:
+            starts = self._starts_on(self.summary.sample)
+            degrees = np.full(len(starts.owner), FIRST_DEGREES) if self.layout.tails else None
+            return starts._replace(params=starts.params._replace(degrees=degrees))
         samples = [self.summary.sample]
         if samples[0] is not None:
             samples.append(likely_clean(samples[0], self.summary.units))
@@ -307,8 +321,6 @@ class _Batch:
 
     def _starts_on(self, sample: Sample | None) -> Starts:
         first, n_clusters = self.first, self.layout.shares.shape[1]
-        if isinstance(first.init, Parameters):
-            return self._from_parameters(first.init)
         if isinstance(first.init, str):
             assert sample is not None
             check_distinct(sample, n_clusters)
@@ -329,7 +341,7 @@ class _Batch:
 
     def _from_parameters(self, params: Parameters) -> Starts:
         owner = np.arange(len(self.specifications))
-        repeated = Parameters(*(np.repeat(part, len(owner), axis=0) for part in params))
+        repeated = take(params, np.zeros(len(owner), dtype=np.int64))
         return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
 
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
@@ -341,7 +353,7 @@ class _Batch:
     def _from_groups(self, sums: list[Statistics], given: FloatArray | None, total: Moments, layout: Layout) -> Starts:
         """Starts of every model from every grouping."""
         n_models = len(self.specifications)
-        statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
+        statistics = concatenated(sums * n_models)
         owner = np.repeat(np.arange(n_models), len(sums))
         groups = Groups.of(statistics, given, diagonal=layout.diagonal)
         self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
-from egmm.em.parameters import Components, take
+from egmm.em.parameters import Components, concatenated, take
 from egmm.em.statistics import Statistics, Units, monomials, products
 
 LARGEST_LOG_WEIGHT = 300.0
@@ -85,7 +85,7 @@ def e_step(
     parts = [
         _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
     ]
-    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return concatenated(parts)
 
 
 def _one_e_step(
@@ -136,8 +136,8 @@ def _kind(model: Components) -> str:
 
 
 def _is_lost_on_kernel(model: Components, kind: str) -> bool:
-    """Whether the kernel's short form of a shared covariance would lose digits."""
-    return kind == "linear" and bool(model.is_far[0])
+    """Whether the kernel's short form of a shared covariance would lose digits, or tails are heavy."""
+    return model.degrees is not None or (kind == "linear" and bool(model.is_far[0]))
 
 
 def kernel(dtype: str) -> Callable[..., float]:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import gammaln
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.noise import Box
@@ -22,7 +23,7 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 
 def take(record: Record, which: IntArray | BoolArray) -> Record:
     """Entries of some fits, from a NamedTuple whose arrays have the fits on their first axis."""
-    parts = (take(part, which) if isinstance(part, tuple) else part[which] for part in record)
+    parts = (take(part, which) if isinstance(part, tuple) else None if part is None else part[which] for part in record)
     return type(record)(*parts)
 
 
@@ -31,21 +32,25 @@ def put(record: Any, which: IntArray, values: Any) -> None:
     for part, value in zip(record, values, strict=True):
         if isinstance(part, tuple):
             put(part, which, value)
-        else:
+        elif part is not None:
             part[which] = value
 
 
 def concatenated(records: list[Record]) -> Record:
     """The fits of several batches in one."""
-    parts = zip(*records, strict=True)
-    return type(records[0])(
-        *(concatenated(list(part)) if isinstance(part[0], tuple) else np.concatenate(part) for part in parts)
-    )
+    return type(records[0])(*(_joined(list(part)) for part in zip(*records, strict=True)))
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], tuple):
+        return concatenated(parts)
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 def copied(record: Record) -> Record:
     """The same in arrays of its own."""
-    return type(record)(*(copied(part) if isinstance(part, tuple) else part.copy() for part in record))
+    parts = (copied(part) if isinstance(part, tuple) else None if part is None else part.copy() for part in record)
+    return type(record)(*parts)
 
 
 class Parameters(NamedTuple):
@@ -60,6 +65,8 @@ class Parameters(NamedTuple):
     """(B, C, D) cluster means."""
     covariances: FloatArray
     """(B, K, D, D), or (B, K, D) of diagonal models."""
+    degrees: FloatArray | None = None
+    """(B,) degrees of freedom, where components have heavy tails."""
 
     @property
     def is_diagonal(self) -> bool:
@@ -120,6 +127,10 @@ class Components(NamedTuple):
     """(B, C) log-density of each cluster at its mean."""
     is_far: BoolArray
     """(B,) whether monomials would lose digits."""
+    degrees: FloatArray | None = None
+    """(B,) degrees of freedom, where tails are heavy; then `log_weights` have log pi_j and the constants of t."""
+    kappa: FloatArray | None = None
+    """(B, M) where tails are heavy."""
 
 
 class Evaluated(NamedTuple):
@@ -185,9 +196,20 @@ def components(params: Parameters, shares: FloatArray, kind: str, log_noise: flo
             np.broadcast_to(part, (*means.shape[:2], part.shape[-1])) for part in _quadratic(factors, dim, kind)
         ]
         theta = np.concatenate([constants[..., None], linear, *quadratic], axis=-1)
-        log_weights = np.log(params.weights) + kappa
-    is_far = squares.max(axis=1) > FAR
-    return Evaluated(Components(theta, log_weights, factors, whitened, log_norms, is_far), focal, is_definite)
+        log_weights = np.log(params.weights)
+        is_far = squares.max(axis=1) > FAR
+        if params.degrees is None:
+            parts = Components(theta, log_weights + kappa, factors, whitened, log_norms, is_far)
+        else:
+            log_weights = log_weights + (log_constants(params.degrees, dim) + log_roots[:, 0])[:, None]
+            parts = Components(theta, log_weights, factors, whitened, log_norms, is_far, params.degrees, kappa)
+    return Evaluated(parts, focal, is_definite)
+
+
+def log_constants(degrees: FloatArray, dim: int) -> FloatArray:
+    """Log-densities (B,) of t of unit scale at their centres."""
+    half = 0.5 * degrees
+    return np.asarray(gammaln(half + 0.5 * dim) - gammaln(half) - 0.5 * dim * np.log(np.pi * degrees))
 
 
 def _quadratic(factors: FloatArray, dim: int, kind: str) -> list[FloatArray]:

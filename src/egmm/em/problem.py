@@ -78,10 +78,11 @@ class Problem:
         prior: Prior | None = None,
         certainty: float = 0.0,
         noise: Box | None = None,
+        tails: bool = False,
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise)
+        layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise, tails=tails)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -123,7 +124,7 @@ class Problem:
                 single = log_certainty(params.weights, self.layout.shares)
                 objective = objective + self.layout.certainty * self.settings.weight * single
             traces = self._traces(model, params.means.shape[1])
-            if self.layout.is_shared and not self.layout.pools:
+            if self.layout.is_shared and (self.layout.tails or not self.layout.pools):
                 # With N tr(P R) / 2, adding R to a shared covariance is exact EM.
                 objective = objective - 0.5 * self.settings.weight * traces[:, 0]
                 traces = np.zeros_like(traces)

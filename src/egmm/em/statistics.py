@@ -48,20 +48,25 @@ class Statistics(NamedTuple):
     set_counts: FloatArray
     """(B, M) sum_i m_ij."""
     sums: FloatArray
-    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]."""
+    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]. Where tails are heavy r
+    is made of m u."""
     pooled: FloatArray
     """(B, P) products of features summed over incomplete rows, whatever their clusters, where complete rows are not
     summed up by products; else P is zero."""
     log_likelihood: FloatArray
     """(B,) of the rows; that of complete rows is relative to the reference density where the covariance is shared."""
 
+    tails: FloatArray | None = None
+    """(B, M + 2) where tails are heavy: what `tails.tail_sums` adds up."""
+
     def plus(self, other: Self) -> "Statistics":
         """Return the statistics of both sets of rows together."""
-        return Statistics(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        pairs = zip(self, other, strict=True)
+        return Statistics(*(None if mine is None else mine + theirs for mine, theirs in pairs))
 
     def times(self, factor: float) -> "Statistics":
         """Return the statistics of the same rows with weights times `factor`."""
-        return Statistics(*(factor * mine for mine in self))
+        return Statistics(*(None if mine is None else factor * mine for mine in self))
 
     @property
     def cluster_counts(self) -> FloatArray:

@@ -21,6 +21,7 @@ from egmm.em.mstep import RowTotals, Settings, cluster_moments, second_moments
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, Statistics
+from egmm.em.tails import implied_logs
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
@@ -125,7 +126,11 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     if layout.kind != "linear":
         parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
     sums = np.concatenate(parts, axis=1)
-    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1)), scatter
+    tails = None
+    if params.degrees is not None:  # A row's pull is one on average.
+        logs = implied_logs(params.degrees, settings.weight, means.shape[1])
+        tails = np.concatenate([counts, logs, np.zeros(1)])[None]
+    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1), tails), scatter
 
 
 def unweighted(weights: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:
