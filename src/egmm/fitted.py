@@ -214,9 +214,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Rows far from every component.
 
         A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
-        distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance then
-        has. With ``noise=True`` the empty set says it too, by its mass:
-        see :meth:`egmm.CredalPartition.outliers`.
+        distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance
+        then has. With ``noise=True`` the empty set says it too, by its mass: see
+        :meth:`egmm.CredalPartition.outliers`.
 
         Parameters
         ----------
@@ -264,9 +264,10 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         if degrees is not None:
             spread *= np.sqrt(degrees / random.chisquare(degrees, n_samples))[:, None]
         X = self.focal_means_[sets] + spread
-        if self.focal_sets_.has_empty:
+        box = noise_of(self)
+        if box is not None:
             are_noise = sets == 0
-            X[are_noise] = random.uniform(*noise_of(self), size=(int(are_noise.sum()), self.n_features_in_))
+            X[are_noise] = random.uniform(box.lower, box.upper, size=(int(are_noise.sum()), self.n_features_in_))
         return X, sets
 
     @property

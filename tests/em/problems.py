@@ -17,15 +17,25 @@ from egmm.rows.array import ArrayRows
 
 
 def problem_of(
-    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None, certainty=0.0
+    X,
+    family="full",
+    n_clusters=3,
+    covariance="EEE",
+    ridge=0.0,
+    engine="numpy",
+    weight=None,
+    prior=None,
+    certainty=0.0,
+    noise=None,
+    tails=False,
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
-    total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters).shares
+    total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters, empty=noise is not None).shares
     units, dim = Units.of(total), X.shape[1]
     # Sums are about the centre as it is written.
     settings = settings_of(total.about(units.centre), units, n_clusters, covariance, ridge, prior)
-    layout = Layout.of(covariance, shares, units.scale, certainty)
+    layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise, tails=tails)
     assert settings.ridge.shape == (1, dim)
     return Problem(rows, units, layout, settings, engine)
 

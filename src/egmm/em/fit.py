@@ -224,10 +224,8 @@ class _Batch:
         self.rows, self.summary, self.specifications = rows, summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        scale = summary.units.scale
-        self.layout = Layout.of(
-            first.covariance, first.shares, scale, first.certainty, noise=first.noise, tails=first.tails
-        )
+        args = (first.covariance, first.shares, summary.units.scale, first.certainty)
+        self.layout = Layout.of(*args, noise=first.noise, tails=first.tails)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -320,7 +318,9 @@ class _Batch:
         return starts._replace(params=starts.params._replace(weights=weights))
 
     def _starts_on(self, sample: Sample | None) -> Starts:
+        """Named starts on a sample, or a given start."""
         first, n_clusters = self.first, self.layout.shares.shape[1]
+        assert not isinstance(first.init, Parameters)
         if isinstance(first.init, str):
             assert sample is not None
             check_distinct(sample, n_clusters)

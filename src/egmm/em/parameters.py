@@ -1,5 +1,6 @@
 """Mixtures of a batch: their parameters, and the form of them that a pass reads."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,8 +24,14 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 
 def take(record: Record, which: IntArray | BoolArray) -> Record:
     """Entries of some fits, from a NamedTuple whose arrays have the fits on their first axis."""
-    parts = (take(part, which) if isinstance(part, tuple) else None if part is None else part[which] for part in record)
-    return type(record)(*parts)
+    return _each(record, lambda part: part[which])
+
+
+def _each(record: Any, function: Callable[[Any], Any]) -> Any:
+    """The same record of what a function makes of its arrays; what there is not stays away."""
+    if isinstance(record, tuple):
+        return type(record)(*(_each(part, function) for part in record))
+    return None if record is None else function(record)
 
 
 def put(record: Any, which: IntArray, values: Any) -> None:
@@ -49,8 +56,7 @@ def _joined(parts: list[Any]) -> Any:
 
 def copied(record: Record) -> Record:
     """The same in arrays of its own."""
-    parts = (copied(part) if isinstance(part, tuple) else None if part is None else part.copy() for part in record)
-    return type(record)(*parts)
+    return _each(record, np.copy)
 
 
 class Parameters(NamedTuple):

@@ -1,7 +1,7 @@
 """What passes over the rows leave behind: small arrays that add."""
 
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -61,12 +61,14 @@ class Statistics(NamedTuple):
 
     def plus(self, other: Self) -> "Statistics":
         """Return the statistics of both sets of rows together."""
-        pairs = zip(self, other, strict=True)
-        return Statistics(*(None if mine is None else mine + theirs for mine, theirs in pairs))
+        pairs: Any = zip(self, other, strict=True)
+        parts: list[Any] = [None if mine is None else mine + theirs for mine, theirs in pairs]
+        return Statistics(*parts)
 
     def times(self, factor: float) -> "Statistics":
         """Return the statistics of the same rows with weights times `factor`."""
-        return Statistics(*(None if mine is None else factor * mine for mine in self))
+        parts: list[Any] = [None if mine is None else factor * mine for mine in self]
+        return Statistics(*parts)
 
     @property
     def cluster_counts(self) -> FloatArray:

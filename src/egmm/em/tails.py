@@ -6,9 +6,9 @@ is expected to be
 
 .. math:: u_{ij} = \frac{\nu + D}{\nu + \delta_{ij}},
 
-so that rows far away pull less. With :math:`m_{ij} u_{ij}` in place of the masses, means and scale matrix follow as with
-Gaussians (Peel and McLachlan 2000). As there, the distance to a meta-cluster is the mean of those to its members, less
-a constant: it is read off the Gaussians' log-densities.
+so that rows far away pull less. With :math:`m_{ij} u_{ij}` in place of the masses, means and scale matrix follow as
+with Gaussians (Peel and McLachlan 2000). As there, the distance to a meta-cluster is the mean of those to its members,
+less a constant: it is read off the Gaussians' log-densities.
 """
 
 from typing import NamedTuple
