@@ -215,8 +215,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
         A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
         distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance
-        then has. With ``noise=True`` the empty set says it too, by its mass: see
-        :meth:`egmm.CredalPartition.outliers`.
+        then has. With ``noise=True`` it is an outlier if the empty set is its heaviest one, whatever the quantile.
 
         Parameters
         ----------
@@ -232,9 +231,10 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
+            if self.focal_sets_.has_empty:
+                return rows.apply(_bound(self, assign.heaviest, rows), "set") == 0
             factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
-            are_sets = self.focal_sets_.masks > 0
-            function = partial(assign.squared_distances, means=self.focal_means_[are_sets], factors=factors[are_sets])
+            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
             return rows.apply(function, "distance") > farthest(quantile, self.n_features_in_, degrees_of(self))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
