@@ -105,7 +105,7 @@ def test_the_tails_of_gaussian_rows_become_gaussian(rng):
 @pytest.mark.parametrize("degrees", [0.5, 3.0, 40.0])
 def test_degrees_of_freedom_stay_where_they_are_implied(degrees):
     at, weight = np.array([degrees]), np.array([200.0])
-    assert next_degrees(at, implied_logs(at, weight, 3), weight, 3)[0] == pytest.approx(degrees, rel=1e-10)
+    assert next_degrees(implied_logs(at, weight), weight)[0] == pytest.approx(degrees, rel=1e-10)
 
 
 def test_distances_of_t_rows_are_f_distributed(rng):

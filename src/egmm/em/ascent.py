@@ -253,7 +253,7 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
         set_counts, rows, tails = moments.set_counts, moments.counts.sum(axis=1), moments.tails
         if params.degrees is not None and tails is not None:
             set_counts, rows = tails[:, :-1], problem.settings.weight
-            logs = implied_logs(params.degrees, rows, params.means.shape[2])
+            logs = implied_logs(params.degrees, rows)
             tails = np.concatenate([set_counts, logs[:, None]], axis=1)
         firsts = overlap_matrices(set_counts, layout.shares) @ params.means
         seconds = moments.seconds

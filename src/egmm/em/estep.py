@@ -63,7 +63,7 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
             joint.mass[...] *= part_weight / joint.total
         set_counts += joint.mass.sum(axis=-1)
         if tails is not None and joint.pull is not None:
-            tails += tail_sums(joint.mass, joint.pull, part_weight)
+            tails += tail_sums(joint.mass, joint.pull, part_weight, model)
             joint.mass[...] *= joint.pull
         shared_out = _shared_out(joint.mass, shares)
         sums += shared_out.reshape(n_clusters * n_fits, -1) @ part

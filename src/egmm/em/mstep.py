@@ -145,7 +145,7 @@ class ClusterMoments(NamedTuple):
     seconds: FloatArray
     """(B, C, P) products of features; with one shared covariance (B, 1, P) where they are pooled, else P is zero."""
     tails: FloatArray | None = None
-    """(B, M + 1) where tails are heavy: sums of m u for every set, and of m (log u - u)."""
+    """(B, M + 1) where tails are heavy: sums of m u for every set, and those that tell the degrees of freedom."""
 
     def vector(self, layout: Layout) -> FloatArray:
         """All of them as one vector per fit, but for counts that those of the sets tell."""
@@ -260,9 +260,7 @@ def maximise(
         if layout.is_shared:
             means, covariances = shared_covariances(moments, previous, settings, layout)
             is_finite = np.isfinite(covariances).reshape(len(weights), -1).all(axis=1)
-            degrees = None
-            if previous.degrees is not None and moments.tails is not None:
-                degrees = next_degrees(previous.degrees, moments.tails[:, -1], settings.weight, means.shape[2])
+            degrees = None if moments.tails is None else next_degrees(moments.tails[:, -1], settings.weight)
             return Parameters(weights, means, covariances, degrees), np.asarray(is_finite)
         means, covariances, is_proper = _own(moments, previous.covariances, settings, layout, FEW_INNER)
     return Parameters(weights, means, covariances), is_proper

@@ -128,7 +128,7 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     sums = np.concatenate(parts, axis=1)
     tails = None
     if params.degrees is not None:  # A row's pull is one on average.
-        logs = implied_logs(params.degrees, settings.weight, means.shape[1])
+        logs = implied_logs(params.degrees, settings.weight)
         tails = np.concatenate([counts, logs, np.zeros(1)])[None]
     return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1), tails), scatter
 

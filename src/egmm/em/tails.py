@@ -69,22 +69,24 @@ def tailed(gaussian: FloatArray, model: Components) -> Tailed:
     )
 
 
-def tail_sums(mass: FloatArray, pull: FloatArray, weight: FloatArray | None) -> FloatArray:
+def tail_sums(mass: FloatArray, pull: FloatArray, weight: FloatArray | None, model: Components) -> FloatArray:
     """What the tails add to statistics, (B, M + 2), from masses (M, B, n) times the rows' weights.
 
-    Sums of m u for every set, of m (log u - u), and of the masses' entropy.
+    Sums of m u for every set, of m times what the factor's logarithm is expected to be above u, and of the masses'
+    entropy.
     """
+    assert model.degrees is not None
+    half = 0.5 * (model.degrees + model.whitened.shape[2])
     own = entr(mass) if weight is None else weight * entr(np.divide(mass, weight, where=weight > 0, out=0 * mass))
     pulls = (mass * pull).sum(axis=-1).T
-    logs = (mass * (np.log(pull) - pull)).sum(axis=(0, 2))
+    logs = (mass * (np.log(pull) - pull + (digamma(half) - np.log(half))[:, None])).sum(axis=(0, 2))
     return np.concatenate([pulls, logs[:, None], own.sum(axis=(0, 2))[:, None]], axis=1)
 
 
-def next_degrees(degrees: FloatArray, logs: FloatArray, weight: FloatArray, dim: int) -> FloatArray:
-    """Degrees of freedom (B,) of the M-step, from those before and the sums of m (log u - u)."""
-    half = 0.5 * (degrees + dim)
-    target = np.log(half) - digamma(half) - 1 - logs / weight
-    low, high = (np.full_like(degrees, np.log(end)) for end in (LEAST_DEGREES, MOST_DEGREES))
+def next_degrees(logs: FloatArray, weight: FloatArray) -> FloatArray:
+    """Degrees of freedom (B,) of the M-step, from the sums of the expected log(factor) - factor."""
+    target = -1 - logs / weight
+    low, high = (np.full_like(target, np.log(end)) for end in (LEAST_DEGREES, MOST_DEGREES))
     for _ in range(N_HALVINGS):
         middle = 0.5 * (low + high)
         is_low: BoolArray = _slack(np.exp(middle)) > target
@@ -92,10 +94,9 @@ def next_degrees(degrees: FloatArray, logs: FloatArray, weight: FloatArray, dim:
     return np.exp(0.5 * (low + high))
 
 
-def implied_logs(degrees: FloatArray, weight: FloatArray, dim: int) -> FloatArray:
-    """Sums (B,) of m (log u - u) at which the degrees of freedom stay."""
-    half = 0.5 * (degrees + dim)
-    return np.asarray(weight * (np.log(half) - digamma(half) - 1 - _slack(degrees)))
+def implied_logs(degrees: FloatArray, weight: FloatArray) -> FloatArray:
+    """Sums (B,) of the expected log(factor) - factor that give these degrees of freedom."""
+    return np.asarray(weight * (-1 - _slack(degrees)))
 
 
 def _slack(degrees: FloatArray) -> FloatArray:
@@ -104,7 +105,7 @@ def _slack(degrees: FloatArray) -> FloatArray:
 
 
 def tail_metric(tails: FloatArray, weight: FloatArray) -> FloatArray:
-    """About the inverse variances (B, M + 1) of the sums of m u and of m (log u - u)."""
+    """About the inverse variances (B, M + 1) of the sums."""
     excess = np.maximum(-1 - tails[:, -1] / weight, SMALLEST_EXCESS)
     return np.concatenate([1 / np.maximum(tails[:, :-1], 1.0), 1 / (2 * weight * excess**2)[:, None]], axis=1)
 
