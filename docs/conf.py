@@ -20,6 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "field_figure",
     "guide_figures",
+    "outliers_figure",
     "public_names",
 ]
 exclude_patterns = ["_build"]

@@ -52,6 +52,10 @@ COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 """Numbers of clusters tried."""
 
 
+WORTH_NOISE = 10.0
+"""EBIC that noise must gain: real clusters are not Gaussian, and noise fits their edges a little."""
+
+
 class Stability(NamedTuple):
     """What fits to subsamples of the rows have in common.
 
@@ -99,6 +103,9 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         Covariance models to try; 'all' means the fourteen.
     focal_sets : {'pairs', 'full', 'singletons', 'simple', 'neighbours'}, default='pairs'
         Sets of clusters of each model; a prior leaves weight only to those that earn it.
+    noise : bool or 'auto', default=False
+        Whether rows may belong to no cluster, see `EGMM`; the mass of the empty set is the models' weighted mean.
+        'auto' makes the search with noise too and takes it if EBIC rises by 10 or more.
     consensus : bool, default=True
         Whether all sound models of the chosen number of clusters speak; False leaves the word to the selected one.
     reg_covar : float or 'auto', default='auto'
@@ -163,6 +170,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         *,
         covariance: str | Iterable[str] = "all",
         focal_sets: str = "pairs",
+        noise: bool | str = False,
         consensus: bool = True,
         reg_covar: float | str = "auto",
         max_iter: int = 1000,
@@ -173,6 +181,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         self.n_clusters = n_clusters
         self.covariance = covariance
         self.focal_sets = focal_sets
+        self.noise = noise
         self.consensus = consensus
         self.reg_covar = reg_covar
         self.max_iter = max_iter
@@ -200,11 +209,12 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         self : AutoEGMM
         """
         check_choice("consensus", str(self.consensus), ("True", "False"))
+        check_choice("noise", str(self.noise), ("True", "False", "auto"))
         with all_or_nothing(self):
             for name in ("labels_", "open_share_"):
                 self.__dict__.pop(name, None)
             rows, weight = self._check_fit(X, sample_weight)
-            selection = self._search(rows, weight)
+            selection = self._best_search(rows, weight)
             sound = sound_candidates(selection)
             choice = choose(selection, sound, rows, weight)
             chosen = choice.candidate
@@ -223,7 +233,19 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 warnings.warn(note, UserWarning, stacklevel=2)
         return self
 
-    def _search(self, X: Any, sample_weight: Any) -> Selection:
+    def _best_search(self, X: Any, sample_weight: Any) -> Selection:
+        """The search without noise, with it, or the better of both."""
+        if self.noise != "auto":
+            return self._search(X, sample_weight, noise=bool(self.noise))
+        plain = self._search(X, sample_weight, noise=False)
+        try:
+            noisy = self._search(X, sample_weight, noise=True)
+            gain = _best_ebic(noisy) - _best_ebic(plain)
+        except ValueError:  # No volume for noise, or no sound fit with it.
+            return plain
+        return noisy if gain >= WORTH_NOISE else plain
+
+    def _search(self, X: Any, sample_weight: Any, *, noise: bool) -> Selection:
         counts = self.n_clusters if isinstance(self.n_clusters, Iterable) else [self.n_clusters]
         return select_model(
             X,
@@ -236,6 +258,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             focal_sets=self.focal_sets,
             reg_covar=self.reg_covar,
             max_iter=self.max_iter,
+            noise=noise,
         )
 
     def _set_sources(self) -> None:
@@ -511,3 +534,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             )
         with rows:
             return rows.apply(reader, names, out, metadata)
+
+
+def _best_ebic(selection: Selection) -> float:
+    return max(candidate.value("ebic") for candidate in sound_candidates(selection))

@@ -10,7 +10,7 @@ import numpy as np
 from egmm._checks import FloatArray, IntArray
 from egmm.em import assign
 from egmm.em.criteria import criteria_of, ebic_of, n_free_parameters
-from egmm.em.parameters import is_single
+from egmm.em.parameters import is_meta
 from egmm.fitted import open_rows
 from egmm.mixture import EGMM, ModelFit, adopt, set_labels
 from egmm.rows.threads import one_blas_thread
@@ -29,13 +29,14 @@ class Outcome(NamedTuple):
     is_degenerate: bool = False
     is_given_up: bool = False
     single_weight: float = 1.0
-    """Share of the weight that single clusters have, not meta-clusters; 1 where a model has no such weights."""
+    """Share of the weight that single clusters and noise have, not meta-clusters; 1 where a model has no such
+    weights."""
 
     @classmethod
     def of_mixture(cls, found: ModelFit) -> "Outcome":
         """Read it off the fit of a mixture."""
-        result, single = found.result, is_single(found.focal_sets.shares)
-        single_weight = float(result.weights[single].sum())
+        result, meta = found.result, is_meta(found.focal_sets.shares)
+        single_weight = float(result.weights[~meta].sum())
         return cls(result.is_converged, result.is_degenerate, result.is_given_up, single_weight)
 
     @classmethod
@@ -44,7 +45,7 @@ class Outcome(NamedTuple):
         is_converged, is_degenerate = getattr(model, "converged_", True), getattr(model, "degenerate_", False)
         single_weight = 1.0
         if isinstance(model, EGMM):
-            single_weight = float(model.weights_[is_single(model.focal_sets_.shares)].sum())
+            single_weight = float(model.weights_[~is_meta(model.focal_sets_.shares)].sum())
         return cls(bool(is_converged), bool(is_degenerate), single_weight=single_weight)
 
 
@@ -81,7 +82,7 @@ def mixture_criteria(found: ModelFit) -> dict[str, float]:
     result, one = found.result, found.result.specification
     n_rows = float(result.problem.settings.weight[0])
     args = (result.means.shape[1], one.shares, one.covariance, one.certainty, n_rows)
-    n_parameters = n_free_parameters(result.weights, *args)
+    n_parameters = n_free_parameters(result.weights, *args, tails=one.tails)
     ebic = ebic_of(result.log_likelihood, n_parameters, n_rows)
     return criteria_of(result.log_likelihood, ebic, result.entropy, n_parameters)
 
@@ -147,8 +148,9 @@ class Candidate:
         assert isinstance(self.make, MixtureMaker)
         found = self.make.found
         result, shares = found.result, found.focal_sets.shares
-        covariance = result.specification.covariance
-        mixture = assign.Mixture.of(result.weights, result.means, result.covariances, shares, covariance)
+        one = result.specification
+        args = (result.weights, result.means, result.covariances, shares, one.covariance, one.noise, result.degrees)
+        mixture = assign.Mixture.of(*args)
         return np.asarray(assign.labels(X, None, mixture, "numpy"))
 
     def value(self, criterion: str) -> float:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import chi2
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,6 +37,8 @@ from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.em.noise import Box
+from egmm.em.tails import farthest
 from egmm.knowledge import Given, Knowledge, read_knowledge
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
@@ -45,7 +46,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty", "noise", "tails")
 """Parameters that a stream cannot change."""
 
 
@@ -69,6 +70,10 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
     degenerate_: bool
+    noise_box_: FloatArray
+    """Where the model has noise."""
+    degrees_of_freedom_: float
+    """Where tails are heavy."""
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
@@ -240,8 +245,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
-        EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
-        quantile of the chi-square distribution with n_features degrees of freedom.
+        A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
+        distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance
+        then has. With ``noise=True`` it is an outlier if the empty set is its heaviest one, whatever the quantile.
 
         Parameters
         ----------
@@ -257,13 +263,15 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
+            if self.focal_sets_.has_empty:
+                return rows.apply(_bound(self, assign.heaviest, rows), "set") == 0
             function = partial(
                 assign.squared_distances,
                 means=self.focal_means_,
                 covariances=self.stored_focal_covariances_,
                 covariance=self.covariance_,
             )
-            return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
+            return rows.apply(function, "distance") > farthest(quantile, self.n_features_in_, degrees_of(self))
 
     def impute(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Fill missing cells with what the mixture expects of them, given the other cells of the row.
@@ -328,7 +336,15 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
-        return self.focal_means_[sets] + spread, sets
+        degrees = degrees_of(self)
+        if degrees is not None:
+            spread *= np.sqrt(degrees / random.chisquare(degrees, n_samples))[:, None]
+        X = self.focal_means_[sets] + spread
+        box = noise_of(self)
+        if box is not None:
+            are_noise = sets == 0
+            X[are_noise] = random.uniform(box.lower, box.upper, size=(int(are_noise.sum()), self.n_features_in_))
+        return X, sets
 
     @property
     def covariances_(self) -> FloatArray:
@@ -366,6 +382,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
+        parameters |= {"noise": self.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(self) is None else "t"}
         if not self._names_its_sets():
             del parameters["focal_sets"]
         fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
@@ -385,7 +402,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         if self.focal_sets == "neighbours":
             return True
         try:
-            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_
+            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_.without_empty()
         except ValueError:  # Set since the fit, to no family of so many clusters.
             return False
 
@@ -409,6 +426,10 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
             model._check_parameters()
+            if (model.tails == "t") != ("degrees_of_freedom_" in document["fitted"]):
+                raise ValueError(f"tails={model.tails!r} contradicts the fitted entries")
+            if focal.has_empty != model.noise:
+                raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
             for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
                 setattr(model, STORED.get(name, name), value)
             model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
@@ -523,8 +544,18 @@ def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge,
 
 def _mixture(model: FittedMixture) -> assign.Mixture:
     """The fitted model as passes read it."""
-    shares = model.focal_sets_.shares
-    return assign.Mixture.of(model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
+    parameters = (model.weights_, model.means_, model.stored_covariances_, model.focal_sets_.shares, model.covariance_)
+    return assign.Mixture.of(*parameters, noise_of(model), degrees_of(model))
+
+
+def degrees_of(model: FittedMixture) -> float | None:
+    """Degrees of freedom of a fitted model, where its tails are heavy."""
+    return getattr(model, "degrees_of_freedom_", None)
+
+
+def noise_of(model: FittedMixture) -> Box | None:
+    """Where noise may lie under a fitted model, if it has any."""
+    return Box(*model.noise_box_) if model.focal_sets_.has_empty else None
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:

@@ -41,6 +41,7 @@ from egmm.em.fit import (
     fit,
     seconds_in_numpy,
 )
+from egmm.em.noise import check_box
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
@@ -48,7 +49,17 @@ from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
 from egmm.em.summary import DataSummary, summarise
-from egmm.fitted import FittedMixture, assign_rows, known_partition, model_parameters, naming_entries, open_rows
+from egmm.em.tails import TAILS, check_tails
+from egmm.fitted import (
+    FittedMixture,
+    assign_rows,
+    degrees_of,
+    known_partition,
+    model_parameters,
+    naming_entries,
+    noise_of,
+    open_rows,
+)
 from egmm.knowledge import NOTHING, Given, Knowledge, read_knowledge
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
@@ -56,6 +67,8 @@ from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
+NOISE_STARTS = 5
+"""Starts from k-means or random rows where there is noise, which draws means to itself."""
 ENGINES = ("auto", "numpy", "numba")
 
 
@@ -90,8 +103,8 @@ class EGMM(ClusterMixin, FittedMixture):
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
         Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
         principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
-        (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
-        whatever `n_init`.
+        (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of means. A given
+        start is used once, whatever `n_init`.
     n_init : int, default=1
         Number of named starts. The best likelihood among those that do not degenerate is kept; on large data, starts
         are compared on the sample (see `accelerate`).
@@ -110,6 +123,14 @@ class EGMM(ClusterMixin, FittedMixture):
         Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
         Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
+    noise : bool, default=False
+        Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
+        density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
+        from all rows and from those that are near others, and five times at least by 'kmeans' and 'random'.
+    tails : {'gaussian', 't'}, default='gaussian'
+        't' has multivariate t distributions in place of Gaussians, with degrees of freedom that are estimated, the same
+        for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
+        not together with `noise`.
     accelerate : bool, default=True
         Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
         the full fit starts there. False is the paper's plain EM.
@@ -135,11 +156,17 @@ class EGMM(ClusterMixin, FittedMixture):
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
-        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE).
+        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE). With
+        ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+    degrees_of_freedom_ : float
+        With ``tails='t'``, those of the components.
     focal_means_ : ndarray of shape (n_focal, n_features)
-        Mean of each focal set's Gaussian.
+        Mean of each focal set's Gaussian; of the empty set that of its uniform density.
     focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
-        Covariances of the focal sets' Gaussians.
+        Covariances of the focal sets' Gaussians; of the empty set, unless the covariance is shared, that of its uniform
+        density.
+    noise_box_ : ndarray of shape (2, n_features)
+        With `noise`, the smallest and the largest value of each feature.
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
@@ -157,6 +184,7 @@ class EGMM(ClusterMixin, FittedMixture):
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
         Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
+        `noise` has two, its weight and its density, as in mclust; heavy tails have one.
     n_iter_ : int
         Steps taken.
     converged_ : bool
@@ -201,6 +229,8 @@ class EGMM(ClusterMixin, FittedMixture):
         reg_covar: float | Literal["auto"] = "auto",
         prior: str | Mapping[str, Any] | None = None,
         certainty: float = 0.0,
+        noise: bool = False,
+        tails: str = "gaussian",
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -219,6 +249,8 @@ class EGMM(ClusterMixin, FittedMixture):
         self.reg_covar = reg_covar
         self.prior = prior
         self.certainty = certainty
+        self.noise = noise
+        self.tails = tails
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -353,7 +385,8 @@ def check_parameters(model: EGMM) -> None:
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)
     check_choice("engine", model.engine, ENGINES)
-    for name in ("accelerate", "warm_start"):
+    check_choice("tails", model.tails, TAILS)
+    for name in ("noise", "accelerate", "warm_start"):
         if not isinstance(value := getattr(model, name), bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
     if not (model.checkpoint is None or isinstance(model.checkpoint, str | PathLike)):
@@ -370,8 +403,11 @@ def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
     diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
     random, with_sample = check_random(model.random_state), isinstance(model.init, str)
     with naming_entries(model, rows):
-        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
-    check_spread(summary.total.variances, getattr(model, "feature_names_in_", None))
+        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample, with_box=bool(model.noise))
+    names = getattr(model, "feature_names_in_", None)
+    check_spread(summary.total.variances, names)
+    if summary.box is not None:
+        check_box(summary.box, names)
     return summary
 
 
@@ -390,25 +426,33 @@ def fit_model(
         focal_sets = family(model)
         specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
         return ModelFit(focal_sets, _run(model, rows, summary, specification))
-    first = FocalSets.simple(model.n_clusters)
+    first = FocalSets.simple(model.n_clusters, empty=bool(model.noise))
     specification = specify(model, summary, first, **options)
     result = _run(model, rows, summary, specification, keeps_checkpoint=False)
     if result.is_interrupted:
         return ModelFit(first, result)
     mixture = assign.Mixture.of(
-        result.weights, result.means, result.covariances, first.shares, specification.covariance
+        result.weights,
+        result.means,
+        result.covariances,
+        first.shares,
+        specification.covariance,
+        specification.noise,
+        result.degrees,
     )
     products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
-    focal_sets = FocalSets.neighbours(rows.reduce(products).values)
+    focal_sets = FocalSets.neighbours(rows.reduce(products).values, empty=bool(model.noise))
     specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
 
 def family(model: EGMM) -> FocalSets:
     """The focal sets that an estimator asks for by name or as a list; all clusters must be in them."""
-    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters)
-    if focal_sets.has_empty:
-        raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
+    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters, empty=bool(model.noise))
+    if focal_sets.has_empty and not model.noise:
+        raise ValueError(
+            "focal_sets must not hold the empty set: Gaussians give it no density; noise=True gives it a uniform one."
+        )
     covered = focal_sets.membership.any(axis=0)
     if not covered.all():
         missing = int(covered.argmin())
@@ -432,6 +476,9 @@ def specify(
     """What an estimator's parameters say of a fit to these rows, about which more may be known."""
     known, rows = knowledge
     total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
+    tails = check_tails(model.tails, covariance, noise=bool(model.noise))
+    if tails and summary.has_missing:
+        raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute or drop them first.")
     if engine is None:
         one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
         engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
@@ -439,7 +486,7 @@ def specify(
         covariance=covariance,
         shares=focal_sets.shares,
         init=_start(model, summary, focal_sets, covariance),
-        n_init=max(model.n_init, least_starts),
+        n_init=max(model.n_init, least_starts, _least_starts(model)),
         tol=model.tol,
         max_iter=model.max_iter,
         reg_covar=model.reg_covar,
@@ -449,7 +496,14 @@ def specify(
         engine=engine,
         gives_up=gives_up,
         evidence=None if known is None or rows is None else known.evidence(focal_sets, rows),
+        noise=summary.box if model.noise else None,
+        tails=tails,
     )
+
+
+def _least_starts(model: EGMM) -> int:
+    is_drawn = isinstance(model.init, str) and model.init != "mixture"
+    return NOISE_STARTS if model.noise and is_drawn else 1
 
 
 def _run(
@@ -484,7 +538,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        return assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)[0]
+        return _last_parameters(model, covariance, units)
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
@@ -499,9 +553,18 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     return check_prototypes(model.init, model.n_clusters, n_features)
 
 
+def _last_parameters(model: EGMM, covariance: str, units: Units) -> Parameters:
+    """Parameters of the last fit, as a batch of one."""
+    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    degrees = degrees_of(model)
+    return params._replace(degrees=None if degrees is None else np.array([degrees]))
+
+
 def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
     """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
     if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
+        return False
+    if (degrees_of(model) is not None) != (model.tails == "t"):
         return False
     return model.covariance_ == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
 
@@ -511,10 +574,11 @@ def _wants_neighbours(model: EGMM) -> bool:
 
 
 def _start_labels(model: EGMM, n_rows: int) -> IntArray:
-    labels = check_finite_matrix("init (labels)", model.init, (n_rows,))
-    if not np.isin(labels, np.arange(model.n_clusters)).all():
-        bad = labels[~np.isin(labels, np.arange(model.n_clusters))][0]
-        raise ValueError(f"init labels must be whole numbers from 0 to {model.n_clusters - 1}, got {bad:g}.")
+    labels, least = check_finite_matrix("init (labels)", model.init, (n_rows,)), -1 if model.noise else 0
+    is_known = np.isin(labels, np.arange(least, model.n_clusters))
+    if not is_known.all():
+        bad = labels[~is_known][0]
+        raise ValueError(f"init labels must be whole numbers from {least} to {model.n_clusters - 1}, got {bad:g}.")
     return labels.astype(np.int64)
 
 
@@ -550,11 +614,12 @@ def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
     prior = make_prior(model.prior, total, model.n_clusters, covariance)
     units = Units.of(total)
-    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    params, is_tailed = _last_parameters(model, covariance, units), degrees_of(model) is not None
     within = params.variances.mean(axis=1)
     ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
     empty = ArrayRows(np.empty((0, len(centre))))
-    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty)
+    args = (prior, model.certainty, noise_of(model), is_tailed)
+    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, *args)
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
@@ -600,17 +665,25 @@ def adopt(model: EGMM, found: ModelFit) -> None:
 def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     """Set an estimator's parameters from those of a batch of one."""
     layout, units = problem.layout, problem.units
-    focal_means, focal_covariances = focal_parameters(params, layout.shares, units, is_shared=layout.is_shared)
+    focal_means, focal_covariances = focal_parameters(
+        params, layout.shares, units, is_shared=layout.is_shared, noise=layout.noise
+    )
     covariances = units.covariances_out(params.covariances[0], diagonal=layout.diagonal)
     model.weights_ = params.weights[0]
     model.means_ = params.means[0] * units.scale + units.centre
     model.focal_means_ = focal_means
     model.stored_covariances_ = covariances[0] if layout.is_shared else covariances
     model.stored_focal_covariances_ = focal_covariances
+    model.__dict__.pop("noise_box_", None)
+    if layout.noise is not None:
+        model.noise_box_ = np.array(layout.noise)
+    model.__dict__.pop("degrees_of_freedom_", None)
+    if params.degrees is not None:
+        model.degrees_of_freedom_ = float(params.degrees[0])
     model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
     args = (layout.shares, model.covariance_, layout.certainty, n_rows)
-    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args)
+    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args, tails=layout.tails)
 
 
 def set_log_likelihood(model: EGMM, log_likelihood: float, weight: float) -> None:

@@ -12,6 +12,7 @@ from egmm._checks import FloatArray, check_finite_matrix, check_integer, check_r
 from egmm.belief.focal import FocalSets
 from egmm.em.assign import in_units
 from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.noise import Box, check_box
 from egmm.em.parameters import focal_parameters, precision_factors
 
 FORMAT = "egmm.EGMM/1"
@@ -32,8 +33,13 @@ FITTED = (
     "degenerate_",
     "n_features_in_",
     "feature_names_in_",
+    "noise_box_",
+    "degrees_of_freedom_",
 )
 """Fitted attributes kept in a file."""
+
+OPTIONAL = ("feature_names_in_", "noise_box_", "degrees_of_freedom_")
+"""Those that not every model has."""
 
 STORED = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
 """Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
@@ -68,12 +74,15 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
     """Return the fitted attributes of a mixture with these focal sets, all of them checked."""
     n_features = check_integer("n_features_in_", entries["n_features_in_"], 1)
     code = resolve_covariance(covariance, n_features)
-    found: dict[str, Any] = {name: entries[name] for name in FITTED if name != "feature_names_in_"}
+    found: dict[str, Any] = {name: entries[name] for name in FITTED if name not in OPTIONAL}
     with np.errstate(all="ignore"):  # Numbers of a damaged file may overflow: the checks say what is wrong with them.
         found |= _arrays(entries, focal, code, n_features)
     found |= _names(entries, n_features)
     for name in ("log_likelihood_", "ebic_", "entropy_"):
         found[name] = check_real(name, entries[name])
+    if "degrees_of_freedom_" in entries:
+        degrees = check_real("degrees_of_freedom_", entries["degrees_of_freedom_"], 0.0, open_minimum=True)
+        found["degrees_of_freedom_"] = degrees
     check_integer("n_parameters_", entries["n_parameters_"], 1)
     check_integer("n_iter_", entries["n_iter_"], 0)
     for name in ("converged_", "degenerate_"):
@@ -103,6 +112,9 @@ def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features:
     weights, means, covariances = found["weights_"], found["means_"], found["covariances_"]
     if (weights < 0).any() or abs(weights.sum() - 1) > ALIKE:
         raise ValueError(f"weights_ must be at least 0 and sum to 1, got a sum of {weights.sum():.6g}")
+    if focal.has_empty:
+        found["noise_box_"] = check_finite_matrix("noise_box_", entries["noise_box_"], (2, n_features))
+        check_box(Box(*found["noise_box_"]))
     variances = covariances if diagonal else np.einsum("...dd->...d", covariances)
     if not (variances > 0).all():
         raise ValueError(f"covariances_ must have variances above 0, got {variances.min():.6g}")
@@ -115,7 +127,8 @@ def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features:
     if not precision_factors(params.covariances, diagonal=diagonal).is_definite[0]:
         smallest = variances.min() if diagonal else np.linalg.eigvalsh(covariances).min()
         raise ValueError(f"covariances_ must be positive definite (smallest eigenvalue {smallest:.3g})")
-    follows = focal_parameters(params, focal.shares, units, is_shared=is_shared)
+    noise = Box(*found["noise_box_"]) if focal.has_empty else None
+    follows = focal_parameters(params, focal.shares, units, is_shared=is_shared, noise=noise)
     unit = deviations.reshape(-1, n_features).max(axis=0)
     is_alike = (np.abs(follows[0] - found["focal_means_"]) <= ALIKE * (unit + np.abs(units.centre))).all()
     squares = unit**2 if diagonal else np.multiply.outer(unit, unit)

@@ -48,6 +48,7 @@ from egmm.em.fit import (
     fit_all,
     seconds_in_numpy,
 )
+from egmm.em.noise import check_box
 from egmm.em.sample import Sample
 from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import naming_entries, open_rows
@@ -384,8 +385,11 @@ def _search(
     with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
         diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
         with naming_entries(base, rows):
-            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
+            with_box = bool(base.noise)
+            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal, with_box=with_box)
         check_spread(summary.total.variances)
+        if summary.box is not None:
+            check_box(summary.box)
         search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
         candidates = search.run(1 if is_remote(X) else n_cores)
     if len({name for name, _ in grid}) > 1:

@@ -65,7 +65,9 @@ class Sources(NamedTuple):
     @property
     def focal_sets(self) -> FocalSets:
         """Sets that carry mass."""
-        return clusters_and_pairs(self.orders.shape[1]) if self.is_united else self.models[0].focal_sets_
+        own: FocalSets = self.models[0].focal_sets_
+        united = clusters_and_pairs(self.orders.shape[1])
+        return own if not self.is_united else united.with_empty() if own.has_empty else united
 
     def probabilities(self, X: FloatArray) -> FloatArray:
         """Pignistic probabilities of rows in memory, (n, C): the weighted mean of the models'."""
@@ -76,7 +78,15 @@ class Sources(NamedTuple):
 
     def masses(self, X: FloatArray) -> FloatArray:
         """Masses of rows in memory, (n, M)."""
-        return unite_pairs(self.probabilities(X))[0] if self.is_united else self.models[0].predict_mass(X)
+        if not self.is_united:
+            return np.asarray(self.models[0].predict_mass(X))
+        united = unite_pairs(self.probabilities(X))[0]
+        return self._with_noise(united, X) if self.focal_sets.has_empty else united
+
+    def _with_noise(self, united: FloatArray, X: FloatArray) -> FloatArray:
+        """Masses with the weighted mean of what the models have on the empty set."""
+        noise = sum(share * model.predict_mass(X)[:, :1] for model, share in zip(self.models, self.shares, strict=True))
+        return np.concatenate([noise, (1 - noise) * united], axis=1)
 
     def log_densities(self, X: FloatArray) -> FloatArray:
         """Log-density of rows in memory, (n,): that of the mixture of the models."""

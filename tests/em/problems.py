@@ -18,11 +18,22 @@ from egmm.rows.array import ArrayRows
 
 
 def problem_of(
-    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None, certainty=0.0
+    X,
+    family="full",
+    n_clusters=3,
+    covariance="EEE",
+    ridge=0.0,
+    engine="numpy",
+    weight=None,
+    prior=None,
+    certainty=0.0,
+    noise=None,
+    tails=False,
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
-    total, shares = data_moments(rows, diagonal=False), FocalSets.of(family, n_clusters).shares
+    total = data_moments(rows, diagonal=False)
+    shares = FocalSets.of(family, n_clusters, empty=noise is not None).shares
     units, dim = Units.of(total.whole), X.shape[1]
     # Sums are about the centre as it is written.
     total = total.about(units.centre)
@@ -30,7 +41,8 @@ def problem_of(
     if total.has_missing:
         complete = settings_of(total.complete, units, n_clusters, covariance).reference
         settings = settings._replace(reference=complete)
-    layout = Layout.of(covariance, shares, units.scale, certainty, pools=total.has_missing)
+    options = {"pools": total.has_missing, "noise": noise, "tails": tails}
+    layout = Layout.of(covariance, shares, units.scale, certainty, **options)
     assert settings.ridge.shape == (1, dim)
     return Problem(rows, units, layout, settings, engine, has_missing=total.has_missing)
 

@@ -144,7 +144,7 @@ def pignistic(mass: FloatArray, focal: FocalSets) -> FloatArray:
     array([[0.7, 0.3]])
     """
     shared = check_mass(mass, focal) @ focal.shares
-    return _normalised(shared) if focal.has_empty else shared
+    return normalised(shared) if focal.has_empty else shared
 
 
 def plausibility_transform(mass: FloatArray, focal: FocalSets) -> FloatArray:
@@ -171,7 +171,7 @@ def plausibility_transform(mass: FloatArray, focal: FocalSets) -> FloatArray:
     >>> plausibility_transform([[0.6, 0.1, 0.3]], FocalSets.full(2)).round(3)
     array([[0.692, 0.308]])
     """
-    return _normalised(contour(mass, focal))
+    return normalised(contour(mass, focal))
 
 
 def mass_from_belief(bel: FloatArray, focal: FocalSets) -> FloatArray:
@@ -308,7 +308,7 @@ def _mass_of(power_set_mass: FloatArray, empty_mass: FloatArray, focal: FocalSet
     return power_set_mass[:, focal.masks]
 
 
-def _normalised(weights: FloatArray) -> FloatArray:
+def normalised(weights: FloatArray) -> FloatArray:
     """Rows divided by their sum; uniform where it is zero."""
     totals = weights.sum(axis=1, keepdims=True)
     uniform = np.full_like(weights, 1 / weights.shape[1])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import import_optional
+from egmm._checks import FloatArray, import_optional
 from egmm.belief.partition import CredalPartition
 from egmm.cli.models import Scaling
 from egmm.plotting import (
@@ -61,8 +61,9 @@ def write_figures(folder: Path, fitted: Any) -> None:
         by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
         panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
-        density = (model.weights_, scaling.undo(model.focal_means_), model.focal_covariances_ * square)
-        save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
+        if model.tails == "gaussian":
+            density = _gaussians(model, scaling, square)
+            save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
         map_of = plot_uncertainty(_Scaled(model, scaling), X, view=view, ax=new_axes())
         save(map_of, folder / "uncertainty.png")
     if X.shape[1] > 2:
@@ -70,6 +71,13 @@ def write_figures(folder: Path, fitted: Any) -> None:
         save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
     if fitted.selection is not None:
         write_selection(folder, fitted.selection)
+
+
+def _gaussians(model: Any, scaling: Scaling, square: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and covariances of the focal sets' Gaussians in the units of the file; noise has none."""
+    sets, within = model.focal_sets_.masks > 0, model.focal_covariances_ * square
+    within = within if within.ndim == 2 else within[sets]
+    return model.weights_[sets], scaling.undo(model.focal_means_[sets]), within
 
 
 class _Scaled(NamedTuple):

@@ -152,6 +152,8 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
     parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
     parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
+    parts += ["--noise"] * request.noise
+    parts += [] if request.tails == "gaussian" else ["--tails", request.tails]
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
     return _as_read(parts, source, fitted)

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
 from egmm.em.covariance import MODELS
+from egmm.em.tails import TAILS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
@@ -69,7 +70,7 @@ Fit = Annotated[
     typer.Option(
         "--model",
         help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM. Default: auto, unless an option of EGMM "
-        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty) is given.",
+        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty, --noise, --tails) is given.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -178,6 +179,17 @@ Certainty = Annotated[
         min=0.0,
         help="Prior weight on single clusters: fewer rows are open. Default: 1 to compare covariances, else 0.",
         show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+Noise = Annotated[
+    bool, typer.Option("--noise", help="Rows may belong to no cluster, but to the empty set.", rich_help_panel=MODEL)
+]
+Tails = Annotated[
+    str,
+    typer.Option(
+        "--tails",
+        help="gaussian, or t for heavy tails; t is for the covariances EII, EEI and EEE.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -392,6 +404,8 @@ class Request(NamedTuple):
     """Fits to subsamples that tell how stable the automatic model is; 0 for none."""
     reliability: float | None = None
     """Of known classes that are used in the fit; None where they are not."""
+    noise: bool = False
+    tails: str = "gaussian"
 
     @property
     def is_single(self) -> bool:
@@ -409,6 +423,8 @@ class Request(NamedTuple):
             "reg_covar": self.reg_covar,
             "max_iter": self.max_iter,
             "verbose": int(self.verbose),
+            "noise": self.noise,
+            "tails": self.tails,
             **given,
         }
 
@@ -440,8 +456,9 @@ def is_automatic(model: str | None, *, only_paper: bool, either: bool) -> bool:
         one_of("--model", model, FITS)
     if model == "auto" and only_paper:
         raise typer.BadParameter(
-            "auto chooses the sets, the criterion, the starts and the certainty itself; leave out --focal-sets, "
-            "--criterion, --starts and --certainty, or use --model paper.",
+            "auto chooses the sets, the criterion, the starts and the certainty itself, and has Gaussians without "
+            "noise; leave out --focal-sets, --criterion, --starts, --certainty, --noise and --tails, or use "
+            "--model paper.",
             param_hint="--model",
         )
     return model == "auto" or (model is None and not (only_paper or either))
@@ -457,14 +474,18 @@ def fit_request(
     starts: int,
     *,
     certainty: float | None,
+    noise: bool = False,
+    tails: str = "gaussian",
     **rest: Any,
 ) -> Request:
     """Read the options of ``egmm fit``: those of AutoEGMM or of EGMM."""
-    only_paper = (focal_sets, criterion, starts, certainty) != ("pairs", "ebic", 1, None)
+    own = (focal_sets, criterion, starts, certainty, noise, tails)
+    only_paper = own != ("pairs", "ebic", 1, None, False, "gaussian")
     either = (clusters, covariance) != ("auto", None)
     if is_automatic(model, only_paper=only_paper, either=either):
         return auto_request(clusters, covariance, seed, **rest)
-    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest)
+    rest |= {"certainty": certainty, "noise": noise, "tails": tails}
+    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, **rest)
 
 
 def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
@@ -493,6 +514,8 @@ def request(
     certainty: float | None = None,
     reg_covar: str = "auto",
     max_iter: int = MAX_ITER,
+    noise: bool = False,
+    tails: str = "gaussian",
 ) -> Request:
     """Read the options that say what to fit.
 
@@ -512,4 +535,6 @@ def request(
         certainty,
         ridge(reg_covar),
         max_iter,
+        noise=noise,
+        tails=one_of("--tails", tails, TAILS),
     )

@@ -13,6 +13,7 @@ from egmm._checks import BoolArray, FloatArray
 from egmm.em.mstep import ClusterMoments, Layout
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import products
+from egmm.em.tails import tail_metric
 
 MEMORY = 10
 """Steps remembered."""
@@ -145,4 +146,5 @@ def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatAr
     # Of a symmetric matrix a product of two features is there once: it counts twice.
     own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
     seconds = own[:, None] / (scatter_counts.sum(axis=1, keepdims=True) if layout.pools else scatter_counts)[..., None]
-    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds).vector(layout)
+    tails = None if moments.tails is None else tail_metric(moments.tails, set_counts.sum(axis=1))
+    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds, tails).vector(layout)

@@ -18,6 +18,7 @@ from egmm.em.parameters import Parameters, is_single, put, take
 from egmm.em.prior import set_weights
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.soundness import are_degenerate, have_collapsed
+from egmm.em.tails import implied_logs
 
 FEWEST_EM_STEPS = 4
 """Steps of EM before Anderson's method may take over."""
@@ -249,15 +250,20 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
     params, layout = evaluation.params, problem.layout
     moments = ClusterMoments.of(evaluation.vector, layout, params.means.shape[2])
     if layout.is_shared:
-        firsts = overlap_matrices(moments.set_counts, layout.shares) @ params.means
+        set_counts, rows, tails = moments.set_counts, moments.counts.sum(axis=1), moments.tails
+        if params.degrees is not None and tails is not None:
+            set_counts, rows = tails[:, :-1], problem.settings.weight
+            logs = implied_logs(params.degrees, rows)
+            tails = np.concatenate([set_counts, logs[:, None]], axis=1)
+        firsts = overlap_matrices(set_counts, layout.shares) @ params.means
         seconds = moments.seconds
         if layout.pools:
             within = second_moments(np.zeros_like(params.means[:, :1]), params.covariances, layout)
             at_means = np.swapaxes(params.means, 1, 2) @ firsts
             at_means = np.einsum("bdd->bd", at_means) if layout.diagonal else at_means
             between = second_moments(np.zeros_like(params.means[:, :1]), at_means[:, None], layout)
-            seconds = moments.counts.sum(axis=1)[:, None, None] * within + between
-        return moments._replace(firsts=firsts, seconds=seconds).vector(layout)
+            seconds = rows[:, None, None] * within + between
+        return moments._replace(firsts=firsts, seconds=seconds, tails=tails).vector(layout)
     counts, scatter_counts = moments.counts[..., None], moments.scatter_counts[..., None]
     at_means = second_moments(params.means, np.zeros_like(params.covariances), layout)
     within = second_moments(np.zeros_like(params.means), params.covariances, layout)

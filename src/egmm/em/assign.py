@@ -11,12 +11,21 @@ from scipy.stats import chi2
 
 from egmm._checks import LARGEST, FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
+from egmm.belief.transforms import normalised
 from egmm.em import estep, kernel
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.evidence import LINKED, Evidence, group_masses
 from egmm.em.incomplete import Group, Incomplete, groups_of
 from egmm.em.mstep import Layout
-from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
+from egmm.em.noise import Box
+from egmm.em.parameters import (
+    Components,
+    NotPositiveDefiniteError,
+    Parameters,
+    components,
+    is_empty,
+    precision_factors,
+)
 from egmm.em.problem import Pass
 from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError
@@ -34,12 +43,21 @@ class Mixture(NamedTuple):
 
     @classmethod
     def of(
-        cls, weights: FloatArray, means: FloatArray, covariances: FloatArray, shares: FloatArray, covariance: str
+        cls,
+        weights: FloatArray,
+        means: FloatArray,
+        covariances: FloatArray,
+        shares: FloatArray,
+        covariance: str,
+        noise: Box | None = None,
+        degrees: float | None = None,
     ) -> "Mixture":
         """Read parameters in the units of the data: covariances are shared or not, variances alone if diagonal."""
         params, units = in_units(weights, means, covariances, covariance)
-        layout = Layout.of(covariance, shares, units.scale)
-        evaluated = components(params, shares, layout.kind)
+        if degrees is not None:
+            params = params._replace(degrees=np.array([degrees]))
+        layout = Layout.of(covariance, shares, units.scale, noise=noise, tails=degrees is not None)
+        evaluated = components(params, shares, layout.kind, layout.log_noise)
         if not evaluated.is_definite[0]:
             raise NotPositiveDefiniteError("the covariances of the mixture are not positive definite")
         incomplete = Incomplete.of(params, evaluated, layout, units)
@@ -77,7 +95,8 @@ def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, en
 
 def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:
     """Pignistic probabilities, (n, C)."""
-    return masses(X, sample_weight, model, engine) @ model.shares
+    shared_out = masses(X, sample_weight, model, engine) @ model.shares
+    return normalised(shared_out) if is_empty(model.shares).any() else shared_out
 
 
 def labels(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
@@ -197,6 +216,8 @@ def _evaluated(
     if are_usable(X) and np.isfinite(log_density).all():
         return mass, log_density
     is_missing = np.isnan(X)
+    if is_missing.any() and model.model.degrees is not None:
+        raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute them first.")
     if not is_missing.any():
         raise UnusableRowsError(
             "X holds a row whose density cannot be computed: it is not finite, or too far from every cluster."

@@ -114,15 +114,19 @@ def _flattened(prefix: str, record: Any) -> dict[str, Any]:
     """Arrays of nested records by their names."""
     found: dict[str, Any] = {}
     for name, part in record._asdict().items():
+        if part is None:
+            continue
         found |= _flattened(f"{prefix}.{name}", part) if isinstance(part, tuple) else {f"{prefix}.{name}": part}
     return found
 
 
 def _unflattened(prefix: str, kind: Any, arrays: Mapping[str, Any]) -> Any:
     """The record whose arrays these are."""
-    return kind(
-        *(
-            _unflattened(f"{prefix}.{name}", RECORDS[name], arrays) if name in RECORDS else arrays[f"{prefix}.{name}"]
-            for name in kind._fields
-        )
-    )
+    parts: dict[str, Any] = {}
+    for name in kind._fields:
+        key = f"{prefix}.{name}"
+        if name in RECORDS:
+            parts[name] = _unflattened(key, RECORDS[name], arrays)
+        elif key in arrays or name not in kind._field_defaults:
+            parts[name] = arrays[key]
+    return kind(**parts)

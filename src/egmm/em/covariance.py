@@ -70,9 +70,12 @@ def is_diagonal(covariance: str) -> bool:
     return covariance.endswith("I")
 
 
-def monomial_kind(covariance: str) -> str:
-    """Which monomials of the rows a pass sums up for the model: "linear", "diagonal" or "full"."""
-    if covariance in SHARED:
+def monomial_kind(covariance: str, *, is_absolute: bool = False) -> str:
+    """Which monomials of the rows a pass sums up for the model: "linear", "diagonal" or "full".
+
+    Linear ones serve where all components have one covariance, unless densities must be absolute.
+    """
+    if covariance in SHARED and not is_absolute:
         return "linear"
     return "diagonal" if is_diagonal(covariance) else "full"
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from egmm._checks import FloatArray
 from egmm.em.covariance import n_covariance_parameters
+from egmm.em.parameters import is_empty
 from egmm.em.prior import n_weighted
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
@@ -17,12 +18,22 @@ SAME = 1e-9
 
 
 def n_free_parameters(
-    weights: FloatArray, n_features: int, shares: FloatArray, covariance: str, certainty: float, n_rows: float
+    weights: FloatArray,
+    n_features: int,
+    shares: FloatArray,
+    covariance: str,
+    certainty: float,
+    n_rows: float,
+    *,
+    tails: bool = False,
 ) -> int:
     """Parameters that EBIC charges for."""
     n_clusters = shares.shape[1]
     n_own = n_covariance_parameters(covariance, n_clusters, n_features)
-    return n_weighted(weights, shares, certainty, n_rows) - 1 + n_clusters * n_features + n_own
+    # The density of noise is one more, read off the rows' box.
+    n_noise = int(is_empty(shares).any())
+    n_weights = n_weighted(weights, shares, certainty, n_rows) - 1
+    return n_weights + n_clusters * n_features + n_own + n_noise + tails
 
 
 def ebic_of(log_likelihood: float, n_parameters: int, n_rows: float) -> float:

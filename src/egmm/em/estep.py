@@ -12,6 +12,7 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em.parameters import Components, is_identity, take
 from egmm.em.statistics import Statistics
+from egmm.em.tails import tail_sums, tailed
 
 CHUNK_ENTRIES = 2**18
 """Masses held at a time: they stay in the cache."""
@@ -29,6 +30,8 @@ class Joint(NamedTuple):
     """(B, n) their sum over the sets."""
     peak: FloatArray
     """(B, n)."""
+    pull: FloatArray | None = None
+    """(M, B, n) u, where tails are heavy."""
 
     @property
     def log_density(self) -> FloatArray:
@@ -52,6 +55,7 @@ def e_step(
     set_counts = np.zeros((len(shares), n_fits))
     sums = np.zeros((n_clusters * n_fits, n_monomials))
     log_likelihood = np.zeros(n_fits)
+    tails = None if model.degrees is None else np.zeros((n_fits, len(shares) + 2))
     size = max(LEAST_CHUNK, CHUNK_ENTRIES // (len(shares) * n_fits))
     for first in range(0, len(z), size):
         part = z[first : first + size]
@@ -66,11 +70,14 @@ def e_step(
             log_likelihood += (value * part_weight).sum(axis=1)
             joint.mass[...] *= part_weight / joint.total
         set_counts += joint.mass.sum(axis=-1)
+        if tails is not None and joint.pull is not None:
+            tails += tail_sums(joint.mass, joint.pull, part_weight, model)
+            joint.mass[...] *= joint.pull
         shared_out = _shared_out(joint.mass, shares)
         sums += shared_out.reshape(n_clusters * n_fits, -1) @ part
     sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
     counts, pooled = np.ascontiguousarray(set_counts.T), np.zeros((n_fits, 0))
-    return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood)
+    return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood, tails)
 
 
 def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
@@ -82,16 +89,25 @@ def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
 
 def joint_masses(z: FloatArray, model: Components, shares: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
     """Masses of rows before they are normalised, from the monomials (n, F)."""
-    return joint_of(log_scores(z, model, shares), log_evidence)
+    scores, pull = _set_scores(z, model, shares)
+    return joint_of(scores, log_evidence)._replace(pull=pull)
 
 
 def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArray:
     """log pi_j N_j(x) of the focal sets, (M, B, n); relative to the reference where the covariance is shared."""
+    return _set_scores(z, model, shares)[0]
+
+
+def _set_scores(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """The same, and how much rows pull (M, B, n) where tails are heavy."""
     scores = _scores(z, model)
     if not is_identity(shares):
         scores = (shares @ scores.reshape(shares.shape[1], -1)).reshape(len(shares), *scores.shape[1:])
+    pull = None
+    if model.kappa is not None:
+        scores, pull = tailed(scores + model.kappa.T[:, :, None], model)
     scores += model.log_weights.T[:, :, None]
-    return scores
+    return scores, pull
 
 
 def joint_of(scores: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
@@ -172,6 +188,8 @@ def traces(scatter: FloatArray, factors: FloatArray) -> FloatArray:
 
 def entropy(statistics: Statistics, model: Components) -> FloatArray:
     """Entropies (B,) of all masses, sum_ij -m_ij log m_ij: the log-likelihood minus its expected complete part Q."""
+    if statistics.tails is not None:
+        return np.asarray(statistics.tails[:, -1])
     with np.errstate(invalid="ignore"):
         weighted = np.where(statistics.set_counts > 0, statistics.set_counts * model.log_weights, 0.0).sum(axis=1)
     expected = weighted + (model.theta * statistics.sums).sum(axis=(1, 2))

@@ -25,7 +25,8 @@ from egmm.em.evidence import Evidence, gather, matched_seeds, seeds
 from egmm.em.failure import why_not
 from egmm.em.incomplete import pattern_order
 from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
-from egmm.em.parameters import Parameters, take
+from egmm.em.noise import Box, likely_clean, with_noise
+from egmm.em.parameters import Parameters, concatenated, is_empty, put, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
@@ -40,6 +41,7 @@ from egmm.em.start import (
 )
 from egmm.em.statistics import Moments, Statistics
 from egmm.em.summary import DataSummary, check_distinct
+from egmm.em.tails import FIRST_DEGREES
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
 
@@ -86,6 +88,10 @@ class Specification:
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
     evidence: Evidence | None = None
     """Labels and links of the rows."""
+    noise: Box | None = None
+    """Where noise may lie, if the empty set is a focal set."""
+    tails: bool = False
+    """Whether tails are heavy."""
 
     @property
     def is_named(self) -> bool:
@@ -136,6 +142,12 @@ class FitResult:
         return np.asarray(self.evaluation.params.means[0] * units.scale + units.centre)
 
     @property
+    def degrees(self) -> float | None:
+        """Degrees of freedom, where tails are heavy."""
+        found = self.evaluation.params.degrees
+        return None if found is None else float(found[0])
+
+    @property
     def covariances(self) -> FloatArray:
         """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
         return self._out(self.evaluation.params.covariances[0])
@@ -161,7 +173,8 @@ def choose_engine(engine: str, seconds: float) -> str:
 
 def seconds_in_numpy(size: tuple[float, int], shares: FloatArray, covariance: str) -> float:
     """About what one pass takes over rows of this size, (n_rows, n_features)."""
-    (n_rows, n_features), (n_focal, n_clusters), kind = size, shares.shape, monomial_kind(covariance)
+    (n_rows, n_features), (n_focal, n_clusters) = size, shares.shape
+    kind = monomial_kind(covariance, is_absolute=bool(is_empty(shares).any()))
     n_products = {"linear": n_features, "diagonal": 2 * n_features, "full": n_features * n_features}[kind]
     return n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * n_clusters * n_products)
 
@@ -229,7 +242,8 @@ class _Batch:
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
         scale, pools = summary.units.scale, summary.has_missing
-        self.layout = Layout.of(first.covariance, first.shares, scale, first.certainty, pools=pools)
+        args = (first.covariance, first.shares, scale, first.certainty)
+        self.layout = Layout.of(*args, pools=pools, noise=first.noise, tails=first.tails)
         self.evidence = None if first.evidence is None else first.evidence.ordered(self.order)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
@@ -295,24 +309,46 @@ class _Batch:
         for slot, at in enumerate(places):
             if int(owner[slot]) not in kept:
                 begun = take(starts.params, np.array([at]))
-                for part, value in zip(taken.state.evaluation.params, begun, strict=True):
-                    part[slot] = value[0]
+                put(taken.state.evaluation.params, np.array([slot]), begun)
                 taken.state.memory.n_kept[slot] = 0
         return taken, owner
 
     def _starts(self) -> Starts:
+        """Where ascents begin; with noise also where the rows that are near others would begin."""
+        if isinstance(self.first.init, Parameters):
+            return self._from_parameters(self.first.init)
+        if self.layout.noise is None:
+            starts = self._starts_on(self.summary.sample)
+            degrees = np.full(len(starts.owner), FIRST_DEGREES) if self.layout.tails else None
+            return starts._replace(params=starts.params._replace(degrees=degrees))
+        samples = [self.summary.sample]
+        if samples[0] is not None:
+            samples.append(likely_clean(samples[0], self.summary.units))
+        found, failure = [], ValueError()
+        for sample in samples:
+            try:
+                found.append(self._starts_on(sample))
+            except ValueError as error:
+                failure = error
+        if not found:
+            raise failure
+        starts = concatenated(found)
+        weights = with_noise(starts.params.weights, is_empty(self.layout.shares))
+        return starts._replace(params=starts.params._replace(weights=weights))
+
+    def _starts_on(self, sample: Sample | None) -> Starts:
+        """Named starts on a sample, or a given start."""
         first, n_clusters = self.first, self.layout.shares.shape[1]
-        if isinstance(first.init, Parameters):
-            return self._from_parameters(first.init)
+        assert not isinstance(first.init, Parameters)
         if isinstance(first.init, str) and self.evidence is not None and self.evidence.has_labels:
             return self._from_evidence(self.evidence)
         if isinstance(first.init, str):
-            assert self.summary.sample is not None
-            check_distinct(self.summary.sample, n_clusters)
+            assert sample is not None
+            check_distinct(sample, n_clusters)
             if first.init == "mixture":
-                return self._classical()
-            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
-            return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
+                return self._classical(sample)
+            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, sample)
+            return self._from_labels(self._part(sample), [one[0] for one in labellings], self.layout)
         kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
         options: dict[str, Any] = {"units": units, "kind": kind, "completion": self.summary.completion}
         given = None
@@ -344,7 +380,7 @@ class _Batch:
 
     def _from_parameters(self, params: Parameters) -> Starts:
         owner = np.arange(len(self.specifications))
-        repeated = Parameters(*(np.repeat(part, len(owner), axis=0) for part in params))
+        repeated = take(params, np.zeros(len(owner), dtype=np.int64))
         return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
 
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
@@ -359,7 +395,7 @@ class _Batch:
     ) -> Starts:
         """Starts of every model from every grouping."""
         n_models = len(self.specifications)
-        statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
+        statistics = concatenated(sums * n_models)
         owner = np.repeat(np.arange(n_models), len(sums))
         groups = Groups.of(statistics, given, diagonal=layout.diagonal)
         self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))
@@ -367,11 +403,10 @@ class _Batch:
         settings = self._settings(total, ridge, owner)
         return Starts(start_parameters(groups, settings, layout), ridge, owner)
 
-    def _classical(self) -> Starts:
+    def _classical(self, sample: Sample) -> Starts:
         """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
-        assert self.summary.sample is not None
-        sample, n_clusters = self.summary.sample, self.layout.shares.shape[1]
-        layout = self.layout._replace(shares=np.eye(n_clusters), certainty=0.0)
+        n_clusters = self.layout.shares.shape[1]
+        layout = Layout.of(self.first.covariance, np.eye(n_clusters), self.layout.scale)
         found: dict[tuple[int, int], Parameters] = {}
         part = sample.part(TRIAL_ROWS)
         stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
@@ -390,7 +425,7 @@ class _Batch:
         if not found:
             raise ValueError(next(iter(self.failures.values())))
         keys = sorted(found)
-        params = Parameters(*(np.concatenate(column) for column in zip(*(found[key] for key in keys), strict=True)))
+        params = concatenated([found[key] for key in keys])
         params = params._replace(weights=focal_weights(params.weights, self.layout.shares))
         owner = np.array([number for number, _ in keys])
         return Starts(params, self._ridges(params.variances.mean(axis=1)), owner)

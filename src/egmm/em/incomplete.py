@@ -21,7 +21,7 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.mstep import Layout, overlap_matrices
-from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components
+from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components, is_empty
 from egmm.em.statistics import Statistics, Units, monomials, products
 
 MOST_BITS = 52
@@ -110,7 +110,8 @@ class Marginal(NamedTuple):
         units = mixtures.units
         within = mixtures.covariances
         own = Parameters(mixtures.weights, mixtures.means[..., observed], within[..., observed[:, None], observed])
-        model = components(own, mixtures.shares, mixtures.kind).components
+        log_noise = mixtures.log_noise[observed].sum() if mixtures.log_noise is not None else 0.0
+        model = components(own, mixtures.shares, mixtures.kind, log_noise).components
         precisions = model.factors @ np.swapaxes(model.factors, -1, -2)
         across = within[..., missing[:, None], observed]
         slopes = across @ precisions
@@ -139,19 +140,22 @@ class Mixtures(NamedTuple):
     covariances: FloatArray
     """(B, K, D, D) or (B, K, D)."""
     shares: FloatArray
-    """W where clusters share a covariance, else an identity."""
+    """W where clusters share a covariance, else an identity; the empty set has a row of zeros."""
     units: Units
     kind: str
     """Of the monomials of observed cells."""
+    log_noise: FloatArray | None = None
+    """(D,) log-densities of noise, in units, where the empty set is a focal set."""
 
     @classmethod
     def of(cls, params: Parameters, focal: Focal | None, layout: Layout, units: Units) -> "Mixtures":
         """Read parameters; `focal` are the focal sets' Gaussians where clusters have covariances of their own."""
+        log_noise = None if layout.noise is None else layout.noise.log_densities + np.log(units.scale)
         if focal is None:
             kind = "linear" if layout.kind == "linear" else "full"
-            return cls(params.weights, params.means, params.covariances, layout.shares, units, kind)
-        identity = np.eye(len(layout.shares))
-        return cls(params.weights, focal.means, focal.covariances, identity, units, "full")
+            return cls(params.weights, params.means, params.covariances, layout.shares, units, kind, log_noise)
+        identity = np.diag((~is_empty(layout.shares)).astype(np.float64))
+        return cls(params.weights, focal.means, focal.covariances, identity, units, "full", log_noise)
 
     @property
     def set_means(self) -> FloatArray:
@@ -227,7 +231,7 @@ class Incomplete:
         observed, missing = marginal.observed, marginal.missing
         slopes, rest, intercepts = marginal.slopes[:, 0], marginal.rest[:, 0], marginal.intercepts
         firsts, counts = found.sums[..., 1 : 1 + len(observed)], found.cluster_counts
-        n_rows = counts.sum(axis=1)
+        n_rows, n_all = counts.sum(axis=1), found.set_counts.sum(axis=1)
         if marginal.kind == "linear":
             rows = marginal.units.rows(X)
             scatter = rows.T @ (rows if weight is None else rows * weight[:, None])
@@ -254,7 +258,7 @@ class Incomplete:
         n_products = len(products(dim, self.layout.kind)[0])
         sums = np.concatenate([counts[..., None], expected, np.zeros((*counts.shape, n_products))], axis=-1)
         return Statistics(
-            found.set_counts, sums, whole[:, first, second], self._of_all_features(log_likelihood, n_rows, missing)
+            found.set_counts, sums, whole[:, first, second], self._of_all_features(log_likelihood, n_all, missing)
         )
 
     def _of_sets(self, marginal: Marginal, found: Statistics) -> Statistics:
@@ -341,7 +345,7 @@ class Incomplete:
 
     def expected(self, X: FloatArray, is_missing: BoolArray) -> FloatArray:
         """Expected missing cells (n, u) in units."""
-        mass = self.masses(X, is_missing)[0]
+        mass = self._on_clusters(self.masses(X, is_missing)[0])
         intercepts, slopes, _ = self._given_observed(is_missing)
         found = mass @ intercepts
         if slopes.size:
@@ -352,7 +356,7 @@ class Incomplete:
 
     def draw(self, X: FloatArray, is_missing: BoolArray, n_copies: int, random: np.random.RandomState) -> FloatArray:
         """Missing cells drawn from their distribution given the observed ones, (n_copies, n, u) in units."""
-        mass = self.masses(X, is_missing)[0]
+        mass = self._on_clusters(self.masses(X, is_missing)[0])
         intercepts, slopes, roots = self._given_observed(is_missing)
         n_focal = len(intercepts)
         slopes, roots = (np.broadcast_to(part, (n_focal, *part.shape[1:])) for part in (slopes, roots))
@@ -362,6 +366,16 @@ class Incomplete:
         noise = random.standard_normal((*sets.shape, intercepts.shape[1]))
         found = intercepts[sets] + np.einsum("cnuv,cnv->cnu", roots[sets], noise)
         return found + np.einsum("cnuo,no->cnu", slopes[sets], rows) if slopes.size else found
+
+    def _on_clusters(self, mass: FloatArray) -> FloatArray:
+        """Masses without noise, which expects nothing of a missing cell; by weight where all is noise."""
+        if self.mixtures.log_noise is None:
+            return mass
+        members = ~is_empty(self.layout.shares)
+        known = np.where(members, mass, 0.0)
+        total = known.sum(axis=1, keepdims=True)
+        weights = np.where(members, self.mixtures.weights[0], 0.0)
+        return np.where(total > 0, known / np.where(total > 0, total, 1.0), weights / weights.sum())
 
     def _given_observed(self, is_missing: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Intercepts (M, u), slopes (K, u, o) and roots (K, u, u) of what is left, for each focal set."""
@@ -393,6 +407,10 @@ class Cells(NamedTuple):
     """(B, M, D) of the focal sets."""
     variances: FloatArray
     """(B, M, D)."""
+    is_noise: BoolArray
+    """(M,)."""
+    log_noise: FloatArray | None
+    """(D,) log-densities of noise."""
 
     @classmethod
     def of(cls, mixtures: Mixtures, X: FloatArray) -> "Cells":
@@ -401,13 +419,16 @@ class Cells(NamedTuple):
         rows = np.where(is_observed, mixtures.units.rows(X), 0.0)
         means = mixtures.set_means
         variances = np.broadcast_to(mixtures.covariances, means.shape)
-        return cls(np.concatenate([is_observed, rows, rows**2], axis=1), means, variances)
+        z = np.concatenate([is_observed, rows, rows**2], axis=1)
+        return cls(z, means, variances, is_empty(mixtures.shares), mixtures.log_noise)
 
     def scores(self, weights: FloatArray) -> FloatArray:
         """log pi_j N_j of the observed cells, (M, B, n)."""
         means, variances = self.means, self.variances
         constants = -0.5 * (LOG_2PI + np.log(variances) + means**2 / variances)
         theta = np.concatenate([constants, means / variances, -0.5 / variances], axis=-1)
+        if self.log_noise is not None:
+            theta[:, self.is_noise] = np.concatenate([self.log_noise, np.zeros(2 * means.shape[2])])
         n_fits, n_focal = weights.shape
         scores = (np.swapaxes(theta, 0, 1).reshape(n_focal * n_fits, -1) @ self.z.T).reshape(n_focal, n_fits, -1)
         with np.errstate(divide="ignore"):

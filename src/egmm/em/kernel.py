@@ -11,8 +11,8 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
-from egmm.em.parameters import Components, take
-from egmm.em.statistics import Statistics, Units, merged_statistics, monomials, products
+from egmm.em.parameters import Components, concatenated, take
+from egmm.em.statistics import Statistics, Units, monomials, products
 
 LARGEST_LOG_WEIGHT = 300.0
 """Above it (clusters tens of standard deviations apart) products of roots could overflow: the log domain is used."""
@@ -85,7 +85,7 @@ def e_step(
     parts = [
         _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
     ]
-    return merged_statistics(parts)
+    return concatenated(parts)
 
 
 def _one_e_step(
@@ -136,8 +136,8 @@ def _kind(model: Components) -> str:
 
 
 def _is_lost_on_kernel(model: Components, kind: str) -> bool:
-    """Whether the kernel's short form of a shared covariance would lose digits."""
-    return kind == "linear" and bool(model.is_far[0])
+    """Whether the kernel's short form of a shared covariance would lose digits, or tails are heavy."""
+    return model.degrees is not None or (kind == "linear" and bool(model.is_far[0]))
 
 
 def kernel(dtype: str) -> Callable[..., float]:
@@ -229,7 +229,8 @@ def _plan(shares: bytes, n_focal: int, n_clusters: int) -> tuple[IntArray, IntAr
     """Members of each set in one list, and the roots whose products give the masses.
 
     Sets of c clusters need the c-th roots of the clusters' densities. A root is an exponential, or the square of the
-    root of twice the order where that is needed too. The plan is empty where exponentials per set are no more.
+    root of twice the order where that is needed too. The plan is empty where exponentials per set are no more, and
+    where the empty set is among them, whose density may be all that a far row has.
     """
     membership = np.frombuffer(shares).reshape(n_focal, n_clusters) > 0
     sizes = membership.sum(axis=1)
@@ -238,6 +239,6 @@ def _plan(shares: bytes, n_focal: int, n_clusters: int) -> tuple[IntArray, IntAr
     powers = np.unique(sizes)[::-1]
     halves = np.array([int(np.flatnonzero(powers == 2 * c)[0]) if 2 * c in powers else -1 for c in powers])
     power_of = np.searchsorted(-powers, -sizes)
-    if n_focal <= 1.5 * n_clusters * (halves < 0).sum():
+    if sizes.min() == 0 or n_focal <= 1.5 * n_clusters * (halves < 0).sum():
         powers = powers[:0]
     return starts, members, powers.astype(np.float64), halves.astype(np.int64), power_of.astype(np.int64)

@@ -21,9 +21,11 @@ from sklearn.exceptions import ConvergenceWarning
 from egmm._checks import BoolArray, FloatArray
 from egmm.em.celeux_govaert import MAX_INNER, fit_covariances
 from egmm.em.covariance import COMMON_UNITS, SHARED, is_diagonal, monomial_kind
-from egmm.em.parameters import Evaluated, Parameters, is_single, safe_cholesky
+from egmm.em.noise import Box
+from egmm.em.parameters import Evaluated, Parameters, is_meta, safe_cholesky
 from egmm.em.prior import PriorTerms, set_weights
 from egmm.em.statistics import Statistics, products
+from egmm.em.tails import next_degrees
 
 EMPTY = 1e-14
 """Share of all rows below which a cluster has none."""
@@ -81,15 +83,36 @@ class Layout(NamedTuple):
     pools: bool = False
     """Whether the scatter that makes a shared covariance is a statistic. Without missing cells and noise it is the
     scatter of the rows, the same in every pass."""
+    noise: Box | None = None
+    """Where noise may lie, if the empty set is a focal set."""
+    tails: bool = False
+    """Whether tails are heavy."""
 
     @classmethod
     def of(
-        cls, covariance: str, shares: FloatArray, scale: FloatArray, certainty: float = 0.0, *, pools: bool = False
+        cls,
+        covariance: str,
+        shares: FloatArray,
+        scale: FloatArray,
+        certainty: float = 0.0,
+        *,
+        pools: bool = False,
+        noise: Box | None = None,
+        tails: bool = False,
     ) -> "Layout":
-        """The layout of a covariance model; only shared covariances can be pooled."""
-        is_shared = covariance in SHARED
-        kind, diagonal = monomial_kind(covariance), is_diagonal(covariance)
-        return cls(shares, kind, diagonal, is_shared, scale, certainty, is_shared and pools)
+        """The layout of a covariance model; only shared covariances can be pooled.
+
+        With noise or heavy tails they are, since rows then count for more or less.
+        """
+        is_shared, is_absolute = covariance in SHARED, noise is not None or tails
+        kind, diagonal = monomial_kind(covariance, is_absolute=is_absolute), is_diagonal(covariance)
+        pools = is_shared and (pools or is_absolute)
+        return cls(shares, kind, diagonal, is_shared, scale, certainty, pools, noise, tails)
+
+    @property
+    def log_noise(self) -> float:
+        """Log-density of the noise in the units of rows."""
+        return 0.0 if self.noise is None else self.noise.log_density(self.scale)
 
     @property
     def second_kind(self) -> str:
@@ -99,12 +122,13 @@ class Layout(NamedTuple):
     @property
     def n_counts(self) -> int:
         """Entries of a vector of statistics that are counts."""
-        return len(self.shares) + (0 if self.is_exact else 2 * self.shares.shape[1])
+        (n_focal, n_clusters), is_twice = self.shares.shape, self.tails
+        return (1 + is_twice) * n_focal + (0 if self.is_exact else 2 * n_clusters)
 
     @property
     def is_exact(self) -> bool:
         """Whether the M-step finds the maximum of Q; else it takes a step towards it."""
-        return self.is_shared or bool(is_single(self.shares).all())
+        return self.is_shared or not is_meta(self.shares).any()
 
 
 class ClusterMoments(NamedTuple):
@@ -120,24 +144,32 @@ class ClusterMoments(NamedTuple):
     """(B, C, D)."""
     seconds: FloatArray
     """(B, C, P) products of features; with one shared covariance (B, 1, P) where they are pooled, else P is zero."""
+    tails: FloatArray | None = None
+    """(B, M + 1) where tails are heavy: sums of m u for every set, and those that tell the degrees of freedom."""
 
     def vector(self, layout: Layout) -> FloatArray:
         """All of them as one vector per fit, but for counts that those of the sets tell."""
-        parts = [self.set_counts, self.firsts, self.seconds] if layout.is_exact else list(self)
+        parts = [self.set_counts, self.firsts, self.seconds] if layout.is_exact else list(self[:5])
+        if self.tails is not None:
+            parts = [self.set_counts, self.tails[:, :-1], self.firsts, self.seconds, self.tails[:, -1:]]
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
     @classmethod
     def of(cls, vector: FloatArray, layout: Layout, dim: int) -> "ClusterMoments":
         """Read a vector."""
         (n_focal, n_clusters), n_fits, at = layout.shares.shape, len(vector), layout.n_counts
-        set_counts = vector[:, :n_focal]
-        if layout.is_exact:
+        set_counts, tails = vector[:, :n_focal], None
+        if layout.tails:
+            vector, logs = vector[:, :-1], vector[:, -1:]
+            tails = np.concatenate([vector[:, n_focal:at], logs], axis=1)
+            counts = scatter_counts = tails[:, :-1] @ layout.shares
+        elif layout.is_exact:
             counts = scatter_counts = set_counts @ layout.shares
         else:
             counts, scatter_counts = np.split(vector[:, n_focal:at], 2, axis=1)
         firsts = vector[:, at : at + n_clusters * dim].reshape(n_fits, n_clusters, dim)
         seconds = vector[:, at + n_clusters * dim :].reshape(n_fits, 1 if layout.pools else n_clusters, -1)
-        return cls(set_counts, counts, scatter_counts, firsts, seconds)
+        return cls(set_counts, counts, scatter_counts, firsts, seconds, tails)
 
 
 def cluster_moments(
@@ -149,14 +181,15 @@ def cluster_moments(
     firsts, seconds = statistics.sums[..., 1 : 1 + dim], statistics.sums[..., 1 + dim :]
     if layout.pools:
         seconds = pooled_seconds(statistics, settings, layout)
-        return ClusterMoments(set_counts, counts, counts, firsts, seconds)
+        tails = None if statistics.tails is None else statistics.tails[:, :-1]
+        return ClusterMoments(set_counts, counts, counts, firsts, seconds, tails)
     first, second = products(dim, layout.kind)
     ridge = counts[..., None] * settings.ridge[:, None, :]
     seconds = seconds + np.where(first == second, ridge[..., first], 0.0)
     if layout.is_exact:
         return ClusterMoments(set_counts, counts, counts, firsts, seconds)
     assert evaluated.focal is not None
-    meta = ~is_single(shares)
+    meta = is_meta(shares)
     per_member = set_counts[:, meta, None] * shares[meta]  # (B, J, C) n_j / c_j
     focal_means, focal_covariances = evaluated.focal.means[:, meta], evaluated.focal.covariances[:, meta]
     factors = evaluated.components.factors
@@ -229,7 +262,8 @@ def maximise(
         if layout.is_shared:
             means, covariances = shared_covariances(moments, previous, settings, layout)
             is_finite = np.isfinite(covariances).reshape(len(weights), -1).all(axis=1)
-            return Parameters(weights, means, covariances), np.asarray(is_finite)
+            degrees = None if moments.tails is None else next_degrees(moments.tails[:, -1], settings.weight)
+            return Parameters(weights, means, covariances, degrees), np.asarray(is_finite)
         means, covariances, is_proper = _own(moments, previous.covariances, settings, layout, FEW_INNER)
     return Parameters(weights, means, covariances), is_proper
 
@@ -370,11 +404,12 @@ def shared_covariances(
     """Means and the covariance that all clusters share, sum_ij m_ij (x_i - nu_j)(x_i - nu_j)' / N [eq_ECM]."""
     prior, shares = settings.prior, layout.shares
     n_clusters, dim = previous.means.shape[1:]
-    overlap = overlap_matrices(moments.set_counts, shares) + prior.kappa[:, None, None] * np.eye(n_clusters)
+    set_counts = moments.set_counts if moments.tails is None else moments.tails[:, :-1]
+    overlap = overlap_matrices(set_counts, shares) + prior.kappa[:, None, None] * np.eye(n_clusters)
     pulled = prior.kappa[:, None] * prior.mean
     firsts = moments.firsts + pulled[:, None]
     means = cluster_means(overlap, firsts, previous.means)
-    rows = moments.counts.sum(axis=1) if layout.pools else settings.weight
+    rows = moments.counts.sum(axis=1) if layout.pools and not layout.tails else settings.weight
     weight = rows + n_clusters * prior.log_det_count
     whole = _scatters(moments.seconds, dim, layout)[:, 0] if layout.pools else settings.reference.scatter
     half = 0.5 * (overlap @ means) - firsts

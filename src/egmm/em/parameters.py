@@ -1,10 +1,13 @@
 """Mixtures of a batch: their parameters, and the form of them that a pass reads."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import gammaln
 
 from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em.noise import Box
 from egmm.em.statistics import Units, products
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -21,8 +24,14 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 
 def take(record: Record, which: IntArray | BoolArray) -> Record:
     """Entries of some fits, from a NamedTuple whose arrays have the fits on their first axis."""
-    parts = (take(part, which) if isinstance(part, tuple) else part[which] for part in record)
-    return type(record)(*parts)
+    return _each(record, lambda part: part[which])
+
+
+def _each(record: Any, function: Callable[[Any], Any]) -> Any:
+    """The same record of what a function makes of its arrays; what there is not stays away."""
+    if isinstance(record, tuple):
+        return type(record)(*(_each(part, function) for part in record))
+    return None if record is None else function(record)
 
 
 def put(record: Any, which: IntArray, values: Any) -> None:
@@ -30,13 +39,24 @@ def put(record: Any, which: IntArray, values: Any) -> None:
     for part, value in zip(record, values, strict=True):
         if isinstance(part, tuple):
             put(part, which, value)
-        else:
+        elif part is not None:
             part[which] = value
+
+
+def concatenated(records: list[Record]) -> Record:
+    """The fits of several batches in one."""
+    return type(records[0])(*(_joined(list(part)) for part in zip(*records, strict=True)))
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], tuple):
+        return concatenated(parts)
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 def copied(record: Record) -> Record:
     """The same in arrays of its own."""
-    return type(record)(*(copied(part) if isinstance(part, tuple) else part.copy() for part in record))
+    return _each(record, np.copy)
 
 
 class Parameters(NamedTuple):
@@ -51,6 +71,8 @@ class Parameters(NamedTuple):
     """(B, C, D) cluster means."""
     covariances: FloatArray
     """(B, K, D, D), or (B, K, D) of diagonal models."""
+    degrees: FloatArray | None = None
+    """(B,) degrees of freedom, where components have heavy tails."""
 
     @property
     def is_diagonal(self) -> bool:
@@ -111,6 +133,10 @@ class Components(NamedTuple):
     """(B, C) log-density of each cluster at its mean."""
     is_far: BoolArray
     """(B,) whether monomials would lose digits."""
+    degrees: FloatArray | None = None
+    """(B,) degrees of freedom, where tails are heavy; then `log_weights` have log pi_j and the constants of t."""
+    kappa: FloatArray | None = None
+    """(B, M) where tails are heavy."""
 
 
 class Evaluated(NamedTuple):
@@ -132,14 +158,29 @@ def is_single(shares: FloatArray) -> BoolArray:
     return np.asarray(shares.max(axis=1) == 1.0)
 
 
+def is_meta(shares: FloatArray) -> BoolArray:
+    """Which focal sets are several clusters, (M,)."""
+    largest = shares.max(axis=1)
+    return np.asarray((largest > 0) & (largest < 1))
+
+
+def is_empty(shares: FloatArray) -> BoolArray:
+    """Which focal set is the empty one, (M,): noise, whose density is uniform."""
+    return np.asarray(shares.max(axis=1) == 0)
+
+
 def is_identity(shares: FloatArray) -> bool:
     """Whether the focal sets are the clusters, in their order."""
     n_focal, n_clusters = shares.shape
     return n_focal == n_clusters and bool((shares.diagonal() == 1).all())
 
 
-def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
-    """Factor the covariances and fold the focal sets' constants into their weights."""
+def components(params: Parameters, shares: FloatArray, kind: str, log_noise: float = 0.0) -> Evaluated:
+    """Factor the covariances and fold the focal sets' constants into their weights.
+
+    `log_noise` is the log-density of the empty set, where there is one; then densities must be absolute, that is of no
+    "linear" kind.
+    """
     means = params.means
     dim = means.shape[2]
     factors, log_roots, is_definite = precision_factors(params.covariances, diagonal=params.is_diagonal)
@@ -152,6 +193,7 @@ def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
             focal, is_proper = focal_gaussians(params, factors, log_roots, shares)
             is_definite = is_definite & is_proper
             kappa = _kappa(params, factors, log_roots, focal, shares)
+        kappa = np.where(is_empty(shares), log_noise, kappa)
         log_norms = np.broadcast_to(log_roots - 0.5 * dim * LOG_2PI, means.shape[:2]).copy()
         squares = (whitened**2).sum(axis=-1)
         constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
@@ -160,9 +202,20 @@ def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
             np.broadcast_to(part, (*means.shape[:2], part.shape[-1])) for part in _quadratic(factors, dim, kind)
         ]
         theta = np.concatenate([constants[..., None], linear, *quadratic], axis=-1)
-        log_weights = np.log(params.weights) + kappa
-    is_far = squares.max(axis=1) > FAR
-    return Evaluated(Components(theta, log_weights, factors, whitened, log_norms, is_far), focal, is_definite)
+        log_weights = np.log(params.weights)
+        is_far = squares.max(axis=1) > FAR
+        if params.degrees is None:
+            parts = Components(theta, log_weights + kappa, factors, whitened, log_norms, is_far)
+        else:
+            log_weights = log_weights + (log_constants(params.degrees, dim) + log_roots[:, 0])[:, None]
+            parts = Components(theta, log_weights, factors, whitened, log_norms, is_far, params.degrees, kappa)
+    return Evaluated(parts, focal, is_definite)
+
+
+def log_constants(degrees: FloatArray, dim: int) -> FloatArray:
+    """Log-densities (B,) of t of unit scale at their centres."""
+    half = 0.5 * degrees
+    return np.asarray(gammaln(half + 0.5 * dim) - gammaln(half) - 0.5 * dim * np.log(np.pi * degrees))
 
 
 def _quadratic(factors: FloatArray, dim: int, kind: str) -> list[FloatArray]:
@@ -214,7 +267,11 @@ def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArra
 def focal_gaussians(
     params: Parameters, factors: FloatArray, log_roots: FloatArray, shares: FloatArray
 ) -> tuple[Focal, BoolArray]:
-    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them."""
+    """Gaussians of the focal sets, whose natural parameters are averages of the members', and which fits have them.
+
+    The empty set has none; that of all clusters stands in its place.
+    """
+    shares = np.where(is_empty(shares)[:, None], 1 / shares.shape[1], shares)
     n_fits, (n_clusters, dim) = len(params.means), params.means.shape[1:]
     if is_identity(shares):
         covariances = np.broadcast_to(params.covariances, (n_fits, n_clusters, *params.covariances.shape[2:]))
@@ -236,11 +293,12 @@ def focal_gaussians(
 
 
 def focal_parameters(
-    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool
+    params: Parameters, shares: FloatArray, units: Units, *, is_shared: bool, noise: Box | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Means (M, D) and covariances of the focal sets' Gaussians of one fit, in the units of the data.
 
-    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else.
+    Covariances are (D, D) or (D,) where clusters share one, (M, D, D) or (M, D) else. The empty set has mean and
+    covariance of its uniform density.
     """
     if is_shared:
         means, covariances = shares @ params.means[0], params.covariances[0]
@@ -249,7 +307,13 @@ def focal_parameters(
         focal, _ = focal_gaussians(params, factors, log_roots, shares)
         means, covariances = focal.means[0], focal.covariances[0]
     covariances = units.covariances_out(covariances, diagonal=params.is_diagonal)
-    return means * units.scale + units.centre, covariances[0] if is_shared else covariances
+    means = means * units.scale + units.centre
+    if noise is not None:
+        empty = is_empty(shares)
+        means[empty] = noise.centre
+        if not is_shared:
+            covariances[empty] = noise.covariance(diagonal=params.is_diagonal)
+    return means, covariances[0] if is_shared else covariances
 
 
 def _kappa(

@@ -11,9 +11,10 @@ from egmm.em.covariance import is_diagonal
 from egmm.em.evidence import UNLABELLED, Evidence, Links, evidence_for, group_masses
 from egmm.em.incomplete import Incomplete
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
-from egmm.em.parameters import Components, Evaluated, Parameters, components, take
+from egmm.em.noise import Box
+from egmm.em.parameters import Components, Evaluated, Parameters, components, concatenated, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
-from egmm.em.statistics import Moments, Statistics, Units, merged_statistics, monomials
+from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
 
 MOST_KEPT = 2**24
@@ -63,7 +64,7 @@ class Pass(NamedTuple):
         """Statistics of rows that share mass functions."""
         scores = self.log_scores(links.rows) + log_evidence
         parts = [self._fit(at)._linked(links, log_evidence, scores[at]) for at in range(len(scores))]
-        return merged_statistics(parts)
+        return concatenated(parts)
 
     def _fit(self, at: int) -> "Pass":
         """The pass of one fit of the batch."""
@@ -130,10 +131,12 @@ class Problem:
         engine: str,
         prior: Prior | None = None,
         certainty: float = 0.0,
+        noise: Box | None = None,
+        tails: bool = False,
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout.of(covariance, shares, units.scale, certainty)
+        layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise, tails=tails)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -163,7 +166,7 @@ class Problem:
 
     def evaluate(self, params: Parameters) -> Evaluation:
         """One pass over the rows: the E-step, its sums and the log-likelihoods."""
-        evaluated = components(params, self.layout.shares, self.layout.kind)
+        evaluated = components(params, self.layout.shares, self.layout.kind, self.layout.log_noise)
         model, is_definite = evaluated.components, evaluated.is_definite
         with np.errstate(all="ignore"):
             statistics = self._pass(params, evaluated)
@@ -175,7 +178,7 @@ class Problem:
                 single = log_certainty(params.weights, self.layout.shares)
                 objective = objective + self.layout.certainty * self.settings.weight * single
             traces = self._traces(model, params.means.shape[1])
-            if self.layout.is_shared and not self.layout.pools:
+            if self.layout.is_shared and (self.layout.tails or not self.layout.pools):
                 # With N tr(P R) / 2, adding R to a shared covariance is exact EM.
                 objective = objective - 0.5 * self.settings.weight * traces[:, 0]
                 traces = np.zeros_like(traces)

@@ -27,13 +27,17 @@ def group_sums(
     kind: str,
     completion: Completion | None = None,
 ) -> Statistics:
-    """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one."""
+    """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one.
+
+    Rows labelled -1 are in no group.
+    """
     sums = np.zeros((n_clusters, 1 + X.shape[1] + len(products(X.shape[1], kind)[0])))
     for first in range(0, len(X), CHUNK_ROWS):
         part = slice(first, first + CHUNK_ROWS)
         rows = units.rows(X[part] if completion is None else completion(X[part]))
         member = np.zeros((n_clusters, len(rows)))
         member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
+        member[:, labels[part] < 0] = 0.0
         sums += member @ monomials(rows, kind)
     return Statistics(sums[None, :, 0], sums[None], np.zeros((1, 0)), np.zeros(1))
 
@@ -164,7 +168,7 @@ def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray
     """Weights (B, M) of focal sets that differ little from a classical mixture's (B, C).
 
     A cluster's weight goes to the smallest sets it is in, which is its singleton where there is one; the other sets
-    together get `META_WEIGHT`.
+    together get `META_WEIGHT`, and the empty set nothing.
 
     Examples
     --------
@@ -174,7 +178,7 @@ def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray
     is_in = shares > 0
     sizes = np.where(is_in, is_in.sum(axis=1, keepdims=True), np.inf)
     own = sizes == sizes.min(axis=0)
-    others = ~own.any(axis=1)
+    others = ~own.any(axis=1) & is_in.any(axis=1)
     weights = (cluster_weights / cluster_weights.sum(axis=1, keepdims=True)) @ (own / own.sum(axis=0)).T
     if not others.any():
         return np.asarray(weights)

@@ -1,7 +1,7 @@
 """What passes over the rows leave behind: small arrays that add."""
 
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -48,30 +48,32 @@ class Statistics(NamedTuple):
     set_counts: FloatArray
     """(B, M) sum_i m_ij."""
     sums: FloatArray
-    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]."""
+    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]. Where tails are heavy r
+    is made of m u."""
     pooled: FloatArray
     """(B, P) products of features summed over incomplete rows, whatever their clusters, where complete rows are not
     summed up by products; else P is zero."""
     log_likelihood: FloatArray
     """(B,) of the rows; that of complete rows is relative to the reference density where the covariance is shared."""
 
+    tails: FloatArray | None = None
+    """(B, M + 2) where tails are heavy: what `tails.tail_sums` adds up."""
+
     def plus(self, other: Self) -> "Statistics":
         """Return the statistics of both sets of rows together."""
-        return Statistics(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        parts: list[Any] = [None if mine is None else mine + theirs for mine, theirs in pairs]
+        return Statistics(*parts)
 
     def times(self, factor: float) -> "Statistics":
         """Return the statistics of the same rows with weights times `factor`."""
-        return Statistics(*(factor * mine for mine in self))
+        parts: list[Any] = [None if mine is None else factor * mine for mine in self]
+        return Statistics(*parts)
 
     @property
     def cluster_counts(self) -> FloatArray:
         """(B, C) sum_i r_ik."""
         return self.sums[..., 0]
-
-
-def merged_statistics(parts: list[Statistics]) -> Statistics:
-    """Statistics of single fits as those of a batch."""
-    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Moments(NamedTuple):

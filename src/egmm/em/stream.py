@@ -22,6 +22,7 @@ from egmm.em.mstep import RowTotals, cluster_moments, second_moments
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
 from egmm.em.statistics import Moments, Statistics, products
+from egmm.em.tails import implied_logs
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
@@ -115,10 +116,10 @@ def _with_missing(problem: Problem, statistics: Statistics) -> tuple[Problem, St
 def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> tuple[Parameters, bool]:
     """Parameters after an M-step, and whether they are proper."""
     layout = problem.layout
-    evaluated = components(params, layout.shares, layout.kind)
+    evaluated = components(params, layout.shares, layout.kind, layout.log_noise)
     moments = cluster_moments(statistics, params, evaluated, problem.settings, layout)
     found, is_proper = problem.maximise(moments.vector(layout), params)
-    is_proper &= components(found, layout.shares, layout.kind).is_definite
+    is_proper &= components(found, layout.shares, layout.kind, layout.log_noise).is_definite
     return found, bool(is_proper[0])
 
 
@@ -145,10 +146,14 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     scatter = np.einsum("j,j...->...", counts, within + squares)[None]
     per_member = counts[:, None] * layout.shares
     parts = [per_member.sum(axis=0)[:, None], per_member.T @ means]
-    if not layout.is_shared:
+    if layout.kind != "linear":
         parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
     sums = np.concatenate(parts, axis=1)
-    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1)), scatter
+    tails = None
+    if params.degrees is not None:  # A row's pull is one on average.
+        logs = implied_logs(params.degrees, settings.weight)
+        tails = np.concatenate([counts, logs, np.zeros(1)])[None]
+    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1), tails), scatter
 
 
 def unweighted(weights: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from egmm._checks import IntArray, check_weight
 from egmm.em.completion import Completion, DataMoments, data_moments
 from egmm.em.labels import component_labels, kmeans_labels, random_labels
+from egmm.em.noise import Box, bounding_box
 from egmm.em.sample import Sample, draw_sample
 from egmm.em.statistics import Moments, Units
 from egmm.rows.source import RowSource
@@ -23,6 +24,8 @@ class DataSummary:
     units: Units
     sample: Sample | None
     """Rows that named starts look at."""
+    box: Box | None
+    """Of the rows, where models have noise."""
     random_state: Any
     """State of the random numbers that named starts draw."""
     _labellings: dict[Any, Any] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class DataSummary:
     def labellings(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]]:
         """Labels of a part of the sample for every start; models of as many clusters have the same."""
         with self._labelling:
-            asked = (n_clusters, init, n_init, len(part.rows))
+            asked = (n_clusters, init, n_init, hash(part.rows.tobytes()))
             if asked not in self._labellings:
                 self._labellings[asked] = self._label(*asked[:3], part)
             found = self._labellings[asked]
@@ -73,14 +76,20 @@ class DataSummary:
 
 
 def summarise(
-    rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
+    rows: RowSource,
+    random: np.random.RandomState,
+    *,
+    diagonal: bool = False,
+    with_sample: bool = True,
+    with_box: bool = False,
 ) -> DataSummary:
-    """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
+    """Look at the rows: their moments, without products of features where models are `diagonal`, sample and box."""
     total = data_moments(rows, diagonal=diagonal)
     check_weight(total.whole.weight)
     seed = int(random.randint(2**31))
     sample = draw_sample(rows, seed) if with_sample else None
-    return DataSummary(rows.shape, total, Units.of(total.whole), sample, random.get_state())
+    box = rows.reduce(bounding_box) if with_box else None
+    return DataSummary(rows.shape, total, Units.of(total.whole), sample, box, random.get_state())
 
 
 def check_distinct(sample: Sample, n_clusters: int) -> None:

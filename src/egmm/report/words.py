@@ -57,12 +57,7 @@ def describe(
     ]
     sentences += _sureness(partition, rule, reward)
     if outliers is not None:
-        found = int(outliers.sum())
-        sentences.append(
-            f"{_share(found, n_rows)} {'lies' if found == 1 else 'lie'} far from every component (outliers)."
-            if found
-            else "No row lies far from every component."
-        )
+        sentences.append(_outlying(int(outliers.sum()), n_rows, is_noise=partition.focal_sets.has_empty))
     if selection is not None:
         sentences.append(_choice(selection))
         sentences += [f"{selection.advice}."] if selection.advice else []
@@ -137,6 +132,18 @@ def _choice(selection: Any) -> str:
     return sentence + f"; the next, {second.n_clusters} with {second.covariance}, is {gap:.1f} away."
 
 
+def _outlying(found: int, n_rows: int, *, is_noise: bool) -> str:
+    """How many rows are outliers, and what makes them so."""
+    one, several, what = (
+        ("belongs", "belong", "to no cluster: the empty set is the heaviest")
+        if is_noise
+        else ("lies", "lie", "far from every component")
+    )
+    if not found:
+        return f"No row {one} {what}."
+    return f"{_share(found, n_rows)} {one if found == 1 else several} {what} (outliers)."
+
+
 def _fit(model: Any) -> list[str]:
     steps = _count(model.n_iter_, "step")
     sentences = [
@@ -144,6 +151,9 @@ def _fit(model: Any) -> list[str]:
         if model.converged_
         else f"The fit did NOT converge in {steps}: raise max_iter."
     ]
+    degrees = getattr(model, "degrees_of_freedom_", None)
+    if degrees is not None:
+        sentences.append(f"Its tails are those of t distributions with {degrees:.3g} degrees of freedom.")
     if model.degenerate_:
         sentences.append(
             "The fit is degenerate (a cluster of too few rows, a collapsed covariance, or a cluster of no row alone "
