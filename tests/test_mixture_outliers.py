@@ -42,11 +42,11 @@ def model(noisy):
 # Noise -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("covariance", ["EII", "EEE", "VVV"])
+@pytest.mark.parametrize(("covariance", "init"), [("EII", "mixture"), ("EEE", "kmeans"), ("VVV", "mixture")])
 @pytest.mark.parametrize("seed", range(4))
-def test_three_gaussians_are_found_in_noise(seed, covariance):
+def test_three_gaussians_are_found_in_noise(seed, covariance, init):
     X, labels = three_in_noise(seed)
-    model = EGMM(3, noise=True, covariance=covariance, random_state=0).fit(X)
+    model = EGMM(3, noise=True, covariance=covariance, init=init, random_state=0).fit(X)
     is_noise, is_row = model.partition(X).outliers(), labels >= 0
     assert adjusted_rand_score(labels[is_row], model.labels_[is_row]) >= 0.95
     assert is_noise[~is_row].mean() >= 0.8

@@ -67,8 +67,6 @@ from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
-NOISE_STARTS = 5
-"""Starts from k-means or random rows where there is noise, which draws means to itself."""
 ENGINES = ("auto", "numpy", "numba")
 
 
@@ -126,7 +124,8 @@ class EGMM(ClusterMixin, FittedMixture):
     noise : bool, default=False
         Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
         density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
-        from all rows and from those that are near others, and five times at least by 'kmeans' and 'random'.
+        from all rows and from those that are near others, and meta-clusters enter with one percent of the weight;
+        ``init='mixture'`` is the safest.
     tails : {'gaussian', 't'}, default='gaussian'
         't' has multivariate t distributions in place of Gaussians, with degrees of freedom that are estimated, the same
         for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
@@ -486,7 +485,7 @@ def specify(
         covariance=covariance,
         shares=focal_sets.shares,
         init=_start(model, summary, focal_sets, covariance),
-        n_init=max(model.n_init, least_starts, _least_starts(model)),
+        n_init=max(model.n_init, least_starts),
         tol=model.tol,
         max_iter=model.max_iter,
         reg_covar=model.reg_covar,
@@ -499,11 +498,6 @@ def specify(
         noise=summary.box if model.noise else None,
         tails=tails,
     )
-
-
-def _least_starts(model: EGMM) -> int:
-    is_drawn = isinstance(model.init, str) and model.init != "mixture"
-    return NOISE_STARTS if model.noise and is_drawn else 1
 
 
 def _run(

@@ -332,8 +332,12 @@ class _Batch:
                 failure = error
         if not found:
             raise failure
-        starts = concatenated(found)
-        weights = with_noise(starts.params.weights, is_empty(self.layout.shares))
+        starts, shares = concatenated(found), self.layout.shares
+        weights = starts.params.weights
+        if not (isinstance(self.first.init, str) and self.first.init == "mixture"):
+            # Means that noise has drawn away are brought back before meta-clusters can do a cluster's work.
+            weights = focal_weights(np.ones((len(weights), shares.shape[1])), shares)
+        weights = with_noise(weights, is_empty(shares))
         return starts._replace(params=starts.params._replace(weights=weights))
 
     def _starts_on(self, sample: Sample | None) -> Starts:
