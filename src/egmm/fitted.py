@@ -442,7 +442,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = getattr(self, "tails", "gaussian") == "gaussian"
         return tags
 
     def _check_parameters(self) -> None:

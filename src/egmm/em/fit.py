@@ -323,7 +323,7 @@ class _Batch:
             return starts._replace(params=starts.params._replace(degrees=degrees))
         samples = [self.summary.sample]
         if samples[0] is not None:
-            samples.append(likely_clean(samples[0], self.summary.units))
+            samples.append(likely_clean(self.summary.completed(samples[0]), self.summary.units))
         found, failure = [], ValueError()
         for sample in samples:
             try:
