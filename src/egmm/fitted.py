@@ -33,8 +33,9 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
+from egmm.em.factors import dense
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
@@ -43,7 +44,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "n_factors", "reg_covar", "prior", "certainty")
 """Parameters that a stream cannot change."""
 
 
@@ -55,7 +56,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     means_: FloatArray
     focal_means_: FloatArray
     stored_covariances_: FloatArray
-    """Covariances as the fit keeps them: diagonal models have variances alone."""
+    """Covariances as the fit keeps them: diagonal models have variances alone, low-rank ones noise variances beside
+    loadings, (D, 1 + q)."""
     stored_focal_covariances_: FloatArray
     focal_sets_: FocalSets
     labels_: IntArray
@@ -249,6 +251,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         noise = random.standard_normal((n_samples, self.n_features_in_))
         within = self.stored_focal_covariances_
         diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
+        if self.covariance_ == LOW_RANK:
+            factors = random.standard_normal((n_samples, self.n_factors_))
+            return self.focal_means_[sets] + np.sqrt(self.noise_variances_) * noise + factors @ self.loadings_.T, sets
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
@@ -264,13 +269,33 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
         return self._expanded("stored_focal_covariances_")
 
+    @property
+    def loadings_(self) -> FloatArray:
+        """Loadings of the factors of a low-rank covariance, (n_features, n_factors_)."""
+        return self._low_rank("loadings_")[:, 1:]
+
+    @property
+    def noise_variances_(self) -> FloatArray:
+        """Variances that factors leave of the features, of a low-rank covariance, (n_features,)."""
+        return self._low_rank("noise_variances_")[:, 0]
+
+    @property
+    def n_factors_(self) -> int:
+        """Number of factors of a low-rank covariance."""
+        return self._low_rank("n_factors_").shape[1] - 1
+
+    def _low_rank(self, asked: str) -> FloatArray:
+        if self.__dict__.get("covariance_") != LOW_RANK:
+            raise AttributeError(f"{asked} is known only once a model with covariance='low-rank' is fitted")
+        return self.stored_covariances_
+
     def _expanded(self, name: str) -> FloatArray:
         if name not in self.__dict__:
             public = name.replace("compact_", "") + "_"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
         within: FloatArray = self.__dict__[name]
         if not is_diagonal(self.covariance_):
-            return within
+            return dense(within)
         return np.asarray(within[..., None] * np.eye(within.shape[-1]))
 
     # Keeping a fitted mixture ----------------------------------------------------------------------------

@@ -17,7 +17,16 @@ from egmm.rows.array import ArrayRows
 
 
 def problem_of(
-    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None, certainty=0.0
+    X,
+    family="full",
+    n_clusters=3,
+    covariance="EEE",
+    ridge=0.0,
+    engine="numpy",
+    weight=None,
+    prior=None,
+    certainty=0.0,
+    n_factors=0,
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
@@ -25,7 +34,7 @@ def problem_of(
     units, dim = Units.of(total), X.shape[1]
     # Sums are about the centre as it is written.
     settings = settings_of(total.about(units.centre), units, n_clusters, covariance, ridge, prior)
-    layout = Layout.of(covariance, shares, units.scale, certainty)
+    layout = Layout.of(covariance, shares, units.scale, certainty, n_factors=n_factors)
     assert settings.ridge.shape == (1, dim)
     return Problem(rows, units, layout, settings, engine)
 
@@ -49,10 +58,9 @@ def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0,
 def groups_of(problem: Problem, labels, means=None) -> Groups:
     """Hard groups of a problem's rows; `means` are given ones, in the units of the rows."""
     units, layout, rows = problem.units, problem.layout, problem.rows
-    kind = "diagonal" if layout.diagonal else "full"
-    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], kind)
+    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], layout.start_kind)
     given = None if means is None else (means - units.centre) / units.scale
-    return Groups.of(statistics, given, diagonal=layout.diagonal)
+    return Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
 
 
 def start_of(problem: Problem, labels, means=None) -> Parameters:

@@ -12,7 +12,8 @@ from egmm._checks import FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
+from egmm.em.factors import variances as diagonals
+from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors, whiten
 from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError
 
@@ -45,7 +46,7 @@ def in_units(
     diagonal = is_diagonal(covariance)
     stacked = covariances[None] if monomial_kind(covariance) == "linear" else covariances
     if units is None:
-        variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
+        variances = stacked if diagonal else diagonals(stacked)
         centre = means.mean(axis=0)
         units = Units.near(centre, (variances + (means - centre) ** 2).mean(axis=0))
     within = units.covariances_in(stacked, diagonal=diagonal)
@@ -88,14 +89,14 @@ def squared_distances(
     for mean, factor in zip(means, factors, strict=True):
         with np.errstate(all="ignore"):
             offsets = np.subtract(X, mean, dtype=np.float64)
-            offsets = offsets * factor if factor.ndim == 1 else offsets @ factor
+            offsets = whiten(offsets, factor)
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
     _check_usable(X, nearest)
     return nearest
 
 
 def whitening(covariances: FloatArray, n_focal: int, covariance: str) -> FloatArray:
-    """Factors (M, D, D), or roots of precisions (M, D), that make the Gaussians of the focal sets spheres."""
+    """Factors (M, D, D), of low rank, or roots of precisions (M, D), that make the focal sets' Gaussians spheres."""
     stacked = covariances[None, None] if monomial_kind(covariance) == "linear" else covariances[None]
     factors = precision_factors(stacked, diagonal=is_diagonal(covariance)).factors[0]
     return np.broadcast_to(factors, (n_focal, *factors.shape[1:]))

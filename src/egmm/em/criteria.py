@@ -17,11 +17,17 @@ SAME = 1e-9
 
 
 def n_free_parameters(
-    weights: FloatArray, n_features: int, shares: FloatArray, covariance: str, certainty: float, n_rows: float
+    weights: FloatArray,
+    n_features: int,
+    shares: FloatArray,
+    covariance: str,
+    certainty: float,
+    n_rows: float,
+    n_factors: int = 0,
 ) -> int:
     """Parameters that EBIC charges for."""
     n_clusters = shares.shape[1]
-    n_own = n_covariance_parameters(covariance, n_clusters, n_features)
+    n_own = n_covariance_parameters(covariance, n_clusters, n_features, n_factors)
     return n_weighted(weights, shares, certainty, n_rows) - 1 + n_clusters * n_features + n_own
 
 

@@ -7,7 +7,7 @@ Models of as many clusters and of one form are fitted together, as a batch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from egmm.em import soundness
 from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
 from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.criteria import SAME
+from egmm.em.criteria import SAME, ebic_of, n_free_parameters
 from egmm.em.estep import entropy
 from egmm.em.failure import why_not
 from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
@@ -26,7 +26,16 @@ from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
-from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
+from egmm.em.start import (
+    LOW_RANK_RIDGE,
+    RIDGE,
+    Groups,
+    focal_weights,
+    group_sums,
+    make_ridge,
+    start_parameters,
+    sums_by_means,
+)
 from egmm.em.statistics import Moments, Statistics, moments
 from egmm.em.summary import DataSummary, check_distinct
 from egmm.rows.array import ArrayRows
@@ -49,13 +58,16 @@ LEAST_SECONDS = 10.0
 
 EXPECTED_PASSES = 60
 
+FALLS = 2
+"""Numbers of factors in a row without a higher EBIC after which no more are tried."""
+
 
 @dataclass(frozen=True)
 class Specification:
     """A model to be fitted, and how."""
 
     covariance: str
-    """One of the 14 codes."""
+    """One of the 14 codes, or 'low-rank'."""
     shares: FloatArray
     """(M, C) W of the focal sets."""
     init: str | FloatArray | IntArray | Parameters
@@ -70,6 +82,10 @@ class Specification:
     engine: str = "numpy"
     gives_up: bool = False
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    n_factors: int = 0
+    """Of a low-rank covariance, the most to try where `chooses_factors`."""
+    chooses_factors: bool = False
+    """Whether EBIC chooses the number of factors."""
 
     @property
     def is_named(self) -> bool:
@@ -79,7 +95,8 @@ class Specification:
     @property
     def form(self) -> tuple[Any, ...]:
         """What models must have in common to be fitted together."""
-        return self.shares.shape, self.shares.tobytes(), monomial_kind(self.covariance), is_diagonal(self.covariance)
+        kind, diagonal = monomial_kind(self.covariance), is_diagonal(self.covariance)
+        return self.shares.shape, self.shares.tobytes(), kind, diagonal, self.n_factors
 
 
 @dataclass(frozen=True)
@@ -104,6 +121,18 @@ class FitResult:
         return float(self.evaluation.log_likelihood[0])
 
     @property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return float(self.problem.settings.weight[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        one = self.specification
+        args = (self.means.shape[1], one.shares, one.covariance, one.certainty, self.weight, one.n_factors)
+        return n_free_parameters(self.weights, *args)
+
+    @property
     def entropy(self) -> float:
         """Total entropy of the rows' masses."""
         return float(entropy(self.evaluation.statistics, self.evaluation.model)[0])
@@ -121,7 +150,10 @@ class FitResult:
 
     @property
     def covariances(self) -> FloatArray:
-        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
+        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone.
+
+        Low-rank ones, (D, 1 + q), have noise variances beside loadings.
+        """
         return self._out(self.evaluation.params.covariances[0])
 
     def _out(self, covariances: FloatArray) -> FloatArray:
@@ -183,8 +215,34 @@ def fit_all(
     checkpoint: Checkpoint | None = None,
 ) -> list[FitResult | Failure]:
     """Fit models of one form together; they differ in covariance model and prior alone."""
+    if specifications[0].chooses_factors:
+        return [_with_best_factors(rows, summary, one, report) for one in specifications]
     batch = _Batch(rows, summary, specifications, report, checkpoint)
     return batch.run()
+
+
+def _with_best_factors(
+    rows: RowSource, summary: DataSummary, specification: Specification, report: Report | None
+) -> FitResult | Failure:
+    """The fit whose number of factors has the highest EBIC; each begins where the one of fewer factors has ended."""
+    best: FitResult | None = None
+    best_ebic, n_lower, init = -np.inf, 0, specification.init
+    for n_factors in range(1, specification.n_factors + 1):
+        one = replace(specification, n_factors=n_factors, chooses_factors=False, init=init)
+        result = fit_all(rows, summary, [one], report=report)[0]
+        if isinstance(result, Failure):
+            return best or result
+        ebic = ebic_of(result.log_likelihood, result.n_parameters, result.weight)
+        n_lower = 0 if ebic > best_ebic else n_lower + 1
+        if n_lower == 0:
+            best, best_ebic = result, ebic
+        if n_lower == FALLS or result.is_interrupted:
+            break
+        params = result.evaluation.params
+        nothing = np.zeros_like(params.covariances[..., :1])
+        init = params._replace(covariances=np.concatenate([params.covariances, nothing], axis=-1))
+    assert best is not None
+    return best
 
 
 class Starts(NamedTuple):
@@ -211,7 +269,9 @@ class _Batch:
         self.rows, self.summary, self.specifications = rows, summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        self.layout = Layout.of(first.covariance, first.shares, summary.units.scale, first.certainty)
+        self.layout = Layout.of(
+            first.covariance, first.shares, summary.units.scale, first.certainty, n_factors=first.n_factors
+        )
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -292,7 +352,7 @@ class _Batch:
                 return self._classical()
             labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
             return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
-        kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
+        kind, units = self.layout.start_kind, self.summary.units
         given = None
         if first.init.ndim == 1:
             group = partial(group_sums, units=units, n_clusters=n_clusters, kind=kind)
@@ -309,8 +369,7 @@ class _Batch:
         return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
 
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
-        kind = "diagonal" if layout.diagonal else "full"
-        args = (self.summary.units, layout.shares.shape[1], kind)
+        args = (self.summary.units, layout.shares.shape[1], layout.start_kind)
         sums = [group_sums(part.sample.rows, part.sample.weights, one, *args) for one in labels]
         return self._from_groups(sums, None, part.total, layout)
 
@@ -319,7 +378,7 @@ class _Batch:
         n_models = len(self.specifications)
         statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
         owner = np.repeat(np.arange(n_models), len(sums))
-        groups = Groups.of(statistics, given, diagonal=layout.diagonal)
+        groups = Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
         self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))
         ridge = self._ridges(groups.variances)
         settings = self._settings(total, ridge, owner)
@@ -399,7 +458,8 @@ class _Batch:
 
     def _ridges(self, within: FloatArray) -> FloatArray:
         units, total = self.summary.units, self.summary.total
-        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units)
+        share = LOW_RANK_RIDGE if self.layout.n_factors else RIDGE
+        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units, share)
 
     def _settings(self, total: Moments, ridge: FloatArray, owner: IntArray) -> Settings:
         units, n_clusters = self.summary.units, self.layout.shares.shape[1]

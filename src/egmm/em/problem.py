@@ -8,6 +8,7 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal
+from egmm.em.factors import is_low_rank, precision_diagonals
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
 from egmm.em.parameters import Components, Parameters, components, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
@@ -76,10 +77,11 @@ class Problem:
         engine: str,
         prior: Prior | None = None,
         certainty: float = 0.0,
+        n_factors: int = 0,
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout.of(covariance, shares, units.scale, certainty)
+        layout = Layout.of(covariance, shares, units.scale, certainty, n_factors=n_factors)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -149,8 +151,10 @@ class Problem:
         return np.where(np.isfinite(gains), gains, -np.inf)
 
     def _traces(self, model: Components, n_clusters: int) -> FloatArray:
-        squares = model.factors**2
-        if squares.ndim == 4:
-            squares = squares.sum(axis=-1)
+        if model.factors.ndim == 4 and is_low_rank(model.factors):
+            squares = precision_diagonals(model.factors)
+        else:
+            squares = model.factors**2
+            squares = squares.sum(axis=-1) if squares.ndim == 4 else squares
         traces = np.einsum("bkd,bd->bk", squares, self.settings.ridge)
         return np.broadcast_to(traces, (len(traces), n_clusters)).copy()
