@@ -43,6 +43,7 @@ from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
+from egmm.standard_errors import StandardErrors, standard_errors_of
 
 MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "n_factors", "reg_covar", "prior", "certainty")
 """Parameters that a stream cannot change."""
@@ -206,6 +207,38 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
         return self.criteria(X, sample_weight)["icl"]
+
+    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
+        r"""Standard errors of weights, means and covariances, from the rows that the model was fitted to.
+
+        They are those of the sandwich :math:`H^{-1} I H^{-1}`, with the observed information H and the sum I of the
+        outer products of the rows' scores, and hold also where clusters are not quite Gaussian. The models EII, VII,
+        EEI, VVI, EEE and VVV have them, without `prior` and `certainty`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows that the model was fitted to.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit.
+
+        Returns
+        -------
+        errors : StandardErrors
+            With `weights`, `means`, `covariances`, and their whole covariance `matrix` by `names`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from egmm import EGMM
+        >>> X = np.random.default_rng(0).normal([[0.0], [8.0]], 1.0, (2, 400)).reshape(-1, 1)
+        >>> model = EGMM(2, focal_sets="singletons", random_state=0).fit(X)
+        >>> model.standard_errors(X).means.round(2)  # about 1 / 20
+        array([[0.05], [0.05]])
+        """
+        total = self._totals(X, sample_weight)
+        with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
+            return standard_errors_of(self, rows, total.weight)
 
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
