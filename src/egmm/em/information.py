@@ -65,7 +65,7 @@ class Coordinates(NamedTuple):
         n_entries, n_clusters = len(products(self.n_features, self.kind)[0]), self.shares.shape[1]
         own = np.ones((n_entries, 1)) if self.covariance.endswith("II") else np.eye(n_entries)
         copies = np.ones((n_clusters, 1)) if self.covariance in SHARED else np.eye(n_clusters)
-        return np.kron(copies, own)
+        return np.asarray(np.kron(copies, own), dtype=np.float64)
 
     def pack(self, params: Parameters) -> FloatArray:
         """Phi (n,) of a mixture, a batch of one."""
@@ -96,7 +96,7 @@ class Coordinates(NamedTuple):
             first, second = products(dim, "full")
             precisions = np.empty((n_fits, n_clusters, dim, dim))
             precisions[..., first, second] = precisions[..., second, first] = entries
-            covariances = np.linalg.inv(precisions)
+            covariances = np.asarray(np.linalg.inv(precisions), dtype=np.float64)
             means = (covariances @ natural[..., None])[..., 0]
         return Parameters(weights / weights.sum(axis=1, keepdims=True), means, covariances)
 
@@ -208,7 +208,8 @@ def _differences(
     rows: RowSource, phi: FloatArray, steps: FloatArray, coordinates: Coordinates, units: Units
 ) -> tuple[FloatArray, FloatArray]:
     """Derivatives by phi of the total score, (n, n), and of what describes the mixture, (., n)."""
-    hessian, jacobian = [], []
+    hessian: list[FloatArray] = []
+    jacobian: list[FloatArray] = []
     for first in range(0, len(phi), BATCH):
         part = slice(first, first + BATCH)
         moves = np.diag(steps)[part]
