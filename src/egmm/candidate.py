@@ -9,7 +9,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import assign
-from egmm.em.criteria import criteria_of, ebic_of, n_free_parameters
+from egmm.em.criteria import criteria_of, ebic_of
 from egmm.em.parameters import is_meta
 from egmm.fitted import open_rows
 from egmm.mixture import EGMM, ModelFit, adopt, set_labels
@@ -79,12 +79,9 @@ class MixtureMaker:
 
 def mixture_criteria(found: ModelFit) -> dict[str, float]:
     """All criteria of a fit of a mixture, by name."""
-    result, one = found.result, found.result.specification
-    n_rows = float(result.problem.settings.weight[0])
-    args = (result.means.shape[1], one.shares, one.covariance, one.certainty, n_rows)
-    n_parameters = n_free_parameters(result.weights, *args, tails=one.tails)
-    ebic = ebic_of(result.log_likelihood, n_parameters, n_rows)
-    return criteria_of(result.log_likelihood, ebic, result.entropy, n_parameters)
+    result = found.result
+    ebic = ebic_of(result.log_likelihood, result.n_parameters, result.weight)
+    return criteria_of(result.log_likelihood, ebic, result.entropy, result.n_parameters)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
 from egmm.em.completion import EmptyColumnError
-from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
+from egmm.em.factors import dense
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
 from egmm.em.noise import Box
@@ -45,8 +46,19 @@ from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
+from egmm.standard_errors import StandardErrors, standard_errors_of
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty", "noise", "tails")
+MODEL_PARAMETERS = (
+    "n_clusters",
+    "focal_sets",
+    "covariance",
+    "n_factors",
+    "reg_covar",
+    "prior",
+    "certainty",
+    "noise",
+    "tails",
+)
 """Parameters that a stream cannot change."""
 
 
@@ -58,7 +70,8 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     means_: FloatArray
     focal_means_: FloatArray
     stored_covariances_: FloatArray
-    """Covariances as the fit keeps them: diagonal models have variances alone."""
+    """Covariances as the fit keeps them: diagonal models have variances alone, low-rank ones noise variances beside
+    loadings, (D, 1 + q)."""
     stored_focal_covariances_: FloatArray
     focal_sets_: FocalSets
     labels_: IntArray
@@ -242,6 +255,38 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
         return self.criteria(X, sample_weight)["icl"]
 
+    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
+        r"""Standard errors of weights, means and covariances, from the rows that the model was fitted to.
+
+        They are those of the sandwich :math:`H^{-1} I H^{-1}`, with the observed information H and the sum I of the
+        outer products of the rows' scores, and hold also where clusters are not quite Gaussian. The models EII, VII,
+        EEI, VVI, EEE and VVV have them, without `prior` and `certainty`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows that the model was fitted to.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit.
+
+        Returns
+        -------
+        errors : StandardErrors
+            With `weights`, `means`, `covariances`, and their whole covariance `matrix` by `names`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from egmm import EGMM
+        >>> X = np.random.default_rng(0).normal([[0.0], [8.0]], 1.0, (2, 400)).reshape(-1, 1)
+        >>> model = EGMM(2, focal_sets="singletons", random_state=0).fit(X)
+        >>> model.standard_errors(X).means.round(2)  # about 1 / 20
+        array([[0.05], [0.05]])
+        """
+        total = self._totals(X, sample_weight)
+        with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
+            return standard_errors_of(self, rows, total.weight)
+
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
@@ -333,6 +378,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         noise = random.standard_normal((n_samples, self.n_features_in_))
         within = self.stored_focal_covariances_
         diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
+        if self.covariance_ == LOW_RANK:
+            factors = random.standard_normal((n_samples, self.n_factors_))
+            return self.focal_means_[sets] + np.sqrt(self.noise_variances_) * noise + factors @ self.loadings_.T, sets
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
@@ -356,13 +404,33 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
         return self._expanded("stored_focal_covariances_")
 
+    @property
+    def loadings_(self) -> FloatArray:
+        """Loadings of the factors of a low-rank covariance, (n_features, n_factors_)."""
+        return self._low_rank("loadings_")[:, 1:]
+
+    @property
+    def noise_variances_(self) -> FloatArray:
+        """Variances that factors leave of the features, of a low-rank covariance, (n_features,)."""
+        return self._low_rank("noise_variances_")[:, 0]
+
+    @property
+    def n_factors_(self) -> int:
+        """Number of factors of a low-rank covariance."""
+        return self._low_rank("n_factors_").shape[1] - 1
+
+    def _low_rank(self, asked: str) -> FloatArray:
+        if self.__dict__.get("covariance_") != LOW_RANK:
+            raise AttributeError(f"{asked} is known only once a model with covariance='low-rank' is fitted")
+        return self.stored_covariances_
+
     def _expanded(self, name: str) -> FloatArray:
         if name not in self.__dict__:
             public = name.replace("compact_", "") + "_"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
         within: FloatArray = self.__dict__[name]
         if not is_diagonal(self.covariance_):
-            return within
+            return dense(within)
         return np.asarray(within[..., None] * np.eye(within.shape[-1]))
 
     # Keeping a fitted mixture ----------------------------------------------------------------------------

@@ -31,8 +31,10 @@ from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
 from egmm.em.completion import DataMoments, data_moments
-from egmm.em.covariance import is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance
 from egmm.em.criteria import ebic_of, n_free_parameters
+from egmm.em.factors import most_factors
+from egmm.em.factors import variances as diagonals
 from egmm.em.fit import (
     EXPECTED_PASSES,
     FitResult,
@@ -45,7 +47,7 @@ from egmm.em.noise import check_box
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
-from egmm.em.start import make_ridge
+from egmm.em.start import LOW_RANK_RIDGE, RIDGE, make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
 from egmm.em.summary import DataSummary, summarise
@@ -97,7 +99,10 @@ class EGMM(ClusterMixin, FittedMixture):
         Covariance model: EII VII EEI VEI EVI VVI EEE VEE EVE VVE EEV VEV EVV VVV, for equal (E) or varying (V) volume,
         shape and orientation of the clusters, or identity (I); scikit-learn's 'tied' (EEE), 'full' (VVV), 'diag' (VVI)
         and 'spherical' (VII); for a single feature also 'E' and 'V'. 'EEE' is the paper's. A meta-cluster's precision
-        and natural mean are the averages of its members'.
+        and natural mean are the averages of its members'. 'low-rank' is for many features: one covariance
+        :math:`\Lambda \Lambda^\top + \Psi` of a few factors and noise, which needs no more rows than features.
+    n_factors : int or 'auto', default='auto'
+        Number of factors of the low-rank covariance; 'auto' tries 1, 2, ... until EBIC falls. Other models have none.
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
         Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
         principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
@@ -113,7 +118,8 @@ class EGMM(ClusterMixin, FittedMixture):
         Most steps.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
-        1e-9 of each feature's variance within the start's clusters, whatever its unit.
+        1e-9 of each feature's variance within the start's clusters, whatever its unit; for 'low-rank' 0.005 of it,
+        and at least as much of each feature is noise.
     prior : {None, 'default'} or mapping, default=None
         Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
         Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
@@ -155,8 +161,14 @@ class EGMM(ClusterMixin, FittedMixture):
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
-        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE). With
-        ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE,
+        low-rank). With ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+    loadings_ : ndarray of shape (n_features, n_factors_)
+        :math:`\Lambda` of the low-rank covariance; only there.
+    noise_variances_ : ndarray of shape (n_features,)
+        Diagonal of :math:`\Psi`; only of the low-rank covariance.
+    n_factors_ : int
+        Number of factors; only of the low-rank covariance.
     degrees_of_freedom_ : float
         With ``tails='t'``, those of the components.
     focal_means_ : ndarray of shape (n_focal, n_features)
@@ -221,6 +233,7 @@ class EGMM(ClusterMixin, FittedMixture):
         *,
         focal_sets: str | FocalSets | Iterable[Iterable[int]] = "pairs",
         covariance: str = "EEE",
+        n_factors: int | Literal["auto"] = "auto",
         init: Any = "kmeans",
         n_init: int = 1,
         tol: float = 1e-6,
@@ -241,6 +254,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.n_clusters = n_clusters
         self.focal_sets = focal_sets
         self.covariance = covariance
+        self.n_factors = n_factors
         self.init = init
         self.n_init = n_init
         self.tol = tol
@@ -395,6 +409,10 @@ def check_parameters(model: EGMM) -> None:
         check_choice("reg_covar (a number >= 0 or a name)", model.reg_covar, ["auto"])
     else:
         check_real("reg_covar", model.reg_covar, 0.0)
+    if isinstance(model.n_factors, str):
+        check_choice("n_factors (a whole number >= 1 or a name)", model.n_factors, ["auto"])
+    else:
+        check_integer("n_factors", model.n_factors, 1)
 
 
 def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
@@ -476,11 +494,14 @@ def specify(
     known, rows = knowledge
     total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
     tails = check_tails(model.tails, covariance, noise=bool(model.noise))
+    if covariance == LOW_RANK and model.noise:
+        raise ValueError("noise=True is not for covariance='low-rank'; use a diagonal model such as 'EEI'.")
     if tails and summary.has_missing:
         raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute or drop them first.")
     if engine is None:
         one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
         engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
+    n_factors = resolve_factors(model, covariance, summary.shape)
     return Specification(
         covariance=covariance,
         shares=focal_sets.shares,
@@ -497,7 +518,25 @@ def specify(
         evidence=None if known is None or rows is None else known.evidence(focal_sets, rows),
         noise=summary.box if model.noise else None,
         tails=tails,
+        n_factors=n_factors,
+        chooses_factors=bool(n_factors) and model.n_factors == "auto",
     )
+
+
+def resolve_factors(model: EGMM, covariance: str, shape: tuple[int, int]) -> int:
+    """Number of factors that an estimator asks for, the most to try where EBIC chooses, or 0 of other models."""
+    if covariance != LOW_RANK:
+        return 0
+    n_rows, n_features = shape
+    most = min(most_factors(n_features), n_rows - model.n_clusters - 1)
+    if most < 1:
+        raise ValueError(
+            f"covariance='low-rank' needs at least 4 features, and 2 rows more than clusters; got {n_features} "
+            f"features, {n_rows} rows and {model.n_clusters} clusters. Use 'EEE' or a diagonal model such as 'EEI'."
+        )
+    if model.n_factors == "auto" and model.checkpoint is not None:
+        raise ValueError("checkpoint must be None with n_factors='auto', which makes several fits; name a number.")
+    return most if model.n_factors == "auto" else check_integer("n_factors", model.n_factors, 1, most)
 
 
 def _run(
@@ -523,9 +562,8 @@ def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification)
     prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
     seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
     settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
-    return Checkpoint(
-        Path(model.checkpoint), [*summary.total, *summary.moments.complete, *settings, *init, one.certainty, *prior]
-    )
+    rows = (*summary.total, *summary.moments.complete)
+    return Checkpoint(Path(model.checkpoint), [*rows, *settings, one.n_factors, *init, one.certainty, *prior])
 
 
 def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
@@ -603,24 +641,26 @@ def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     centre = model.weights_ @ model.focal_means_
     offsets = model.focal_means_ - centre
     squares = offsets**2 if diagonal else offsets[:, :, None] * offsets[:, None, :]
-    spread = np.einsum("j,j...->...", model.weights_, model.stored_focal_covariances_ + squares)
+    within = model.stored_focal_covariances_ if diagonal else model.focal_covariances_
+    spread = np.einsum("j,j...->...", model.weights_, within + squares)
     total = Moments(weight, centre, weight * spread)
     engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
+    n_factors = model.n_factors_ if covariance == LOW_RANK else 0
     prior = make_prior(model.prior, total, model.n_clusters, covariance)
     units = Units.of(total)
     params, is_tailed = _last_parameters(model, covariance, units), degrees_of(model) is not None
-    within = params.variances.mean(axis=1)
-    ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
+    share = LOW_RANK_RIDGE if n_factors else RIDGE
+    ridge = make_ridge(model.reg_covar, params.variances.mean(axis=1), units.squares(total.variances), units, share)
     empty = ArrayRows(np.empty((0, len(centre))))
-    args = (prior, model.certainty, noise_of(model), is_tailed)
-    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, *args)
+    args = (prior, model.certainty, noise_of(model), is_tailed, n_factors)
+    problem = Problem.of_one(empty, total, shares, covariance, ridge[0] * units.scale**2, engine, *args)
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
 def _distance(model: EGMM, batch: Moments) -> str:
     """Say how far a batch is from the model."""
     within = model.stored_focal_covariances_
-    variances = within if is_diagonal(model.covariance_) else np.einsum("...dd->...d", within)
+    variances = within if is_diagonal(model.covariance_) else diagonals(within)
     spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
     away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
     column = int(away.argmax())
@@ -676,7 +716,7 @@ def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
         model.degrees_of_freedom_ = float(params.degrees[0])
     model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
-    args = (layout.shares, model.covariance_, layout.certainty, n_rows)
+    args = (layout.shares, model.covariance_, layout.certainty, n_rows, layout.n_factors)
     model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args, tails=layout.tails)
 
 

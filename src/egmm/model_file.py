@@ -11,7 +11,9 @@ import numpy as np
 from egmm._checks import FloatArray, check_finite_matrix, check_integer, check_real
 from egmm.belief.focal import FocalSets
 from egmm.em.assign import in_units
-from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
+from egmm.em.factors import dense, most_factors
+from egmm.em.factors import variances as diagonals
 from egmm.em.noise import Box, check_box
 from egmm.em.parameters import focal_parameters, precision_factors
 
@@ -100,7 +102,7 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
 def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features: int) -> dict[str, FloatArray]:
     """Weights, means and covariances, and those of the focal sets, which follow from them."""
     diagonal, is_shared = is_diagonal(code), code in SHARED
-    square = (n_features,) if diagonal else (n_features, n_features)
+    square = (n_features,) if diagonal else (n_features, _n_columns(entries, code, n_features))
     shapes: dict[str, tuple[int | None, ...]] = {
         "weights_": (len(focal),),
         "means_": (focal.n_clusters, n_features),
@@ -115,27 +117,38 @@ def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features:
     if focal.has_empty:
         found["noise_box_"] = check_finite_matrix("noise_box_", entries["noise_box_"], (2, n_features))
         check_box(Box(*found["noise_box_"]))
-    variances = covariances if diagonal else np.einsum("...dd->...d", covariances)
-    if not (variances > 0).all():
-        raise ValueError(f"covariances_ must have variances above 0, got {variances.min():.6g}")
+    variances = covariances if diagonal else diagonals(covariances)
+    least = covariances[:, 0] if code == LOW_RANK else variances
+    if not (least > 0).all():
+        raise ValueError(f"covariances_ must have variances above 0, got {least.min():.6g}")
     deviations = np.sqrt(variances)
-    if not diagonal:
+    if not (diagonal or code == LOW_RANK):
         scaled = covariances / (deviations[..., :, None] * deviations[..., None, :])
         if np.abs(scaled - np.swapaxes(scaled, -1, -2)).max() > ALIKE:
             raise ValueError("covariances_ must be symmetric")
     params, units = in_units(weights, means, covariances, code)
     if not precision_factors(params.covariances, diagonal=diagonal).is_definite[0]:
-        smallest = variances.min() if diagonal else np.linalg.eigvalsh(covariances).min()
+        smallest = variances.min() if diagonal else np.linalg.eigvalsh(dense(covariances)).min()
         raise ValueError(f"covariances_ must be positive definite (smallest eigenvalue {smallest:.3g})")
     noise = Box(*found["noise_box_"]) if focal.has_empty else None
     follows = focal_parameters(params, focal.shares, units, is_shared=is_shared, noise=noise)
     unit = deviations.reshape(-1, n_features).max(axis=0)
     is_alike = (np.abs(follows[0] - found["focal_means_"]) <= ALIKE * (unit + np.abs(units.centre))).all()
     squares = unit**2 if diagonal else np.multiply.outer(unit, unit)
-    is_alike &= (np.abs(follows[1] - found["focal_covariances_"]) <= ALIKE * squares).all()
+    stated = found["focal_covariances_"]
+    apart = np.abs(follows[1] - stated if diagonal else dense(follows[1]) - dense(stated))
+    is_alike &= (apart <= ALIKE * squares).all()
     if not is_alike:
         raise ValueError("focal_means_ and focal_covariances_ do not follow from means_ and covariances_")
     return found
+
+
+def _n_columns(entries: Mapping[str, Any], code: str, n_features: int) -> int:
+    """Columns of a covariance: the features, or of a low-rank one the noise and the factors."""
+    if code != LOW_RANK:
+        return n_features
+    n_factors = len(entries["covariances_"][0]) - 1
+    return 1 + check_integer("the number of factors in covariances_", n_factors, 1, most_factors(n_features))
 
 
 def _names(entries: Mapping[str, Any], n_features: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from egmm.cluster import (
     MultiViewECM,
     MultiViewECMdd,
 )
-from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, chosen_models, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
     EXPECTED_PASSES,
@@ -550,10 +550,11 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
     """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
     is_regular = model.prior is not None or model.reg_covar != "auto"
-    if n_rows <= n_features and not is_regular and not is_diagonal(resolve_covariance(model.covariance, n_features)):
+    covariance = resolve_covariance(model.covariance, n_features)
+    if n_rows <= n_features and not is_regular and covariance != LOW_RANK and not is_diagonal(covariance):
         raise ValueError(
             f"covariance={model.covariance!r} needs more rows than features, got {n_rows} and {n_features}; use a "
-            "diagonal model such as 'VVI', prior='default' or a number as reg_covar."
+            "diagonal model such as 'VVI', 'low-rank', prior='default' or a number as reg_covar."
         )
 
 

@@ -29,6 +29,7 @@ def problem_of(
     certainty=0.0,
     noise=None,
     tails=False,
+    n_factors=0,
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
@@ -41,7 +42,7 @@ def problem_of(
     if total.has_missing:
         complete = settings_of(total.complete, units, n_clusters, covariance).reference
         settings = settings._replace(reference=complete)
-    options = {"pools": total.has_missing, "noise": noise, "tails": tails}
+    options = {"pools": total.has_missing, "noise": noise, "tails": tails, "n_factors": n_factors}
     layout = Layout.of(covariance, shares, units.scale, certainty, **options)
     assert settings.ridge.shape == (1, dim)
     return Problem(rows, units, layout, settings, engine, has_missing=total.has_missing)
@@ -66,10 +67,9 @@ def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0,
 def groups_of(problem: Problem, labels, means=None) -> Groups:
     """Hard groups of a problem's rows; `means` are given ones, in the units of the rows."""
     units, layout, rows = problem.units, problem.layout, problem.rows
-    kind = "diagonal" if layout.diagonal else "full"
-    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], kind)
+    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], layout.start_kind)
     given = None if means is None else (means - units.centre) / units.scale
-    return Groups.of(statistics, given, diagonal=layout.diagonal)
+    return Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
 
 
 def start_of(problem: Problem, labels, means=None) -> Parameters:

@@ -35,7 +35,7 @@ def _slow(n_columns: int) -> list[str]:
         return []
     size = spaced(n_columns * (n_columns + 1) // 2)
     what = f"There are {n_columns} columns: a full covariance has {size} numbers, and every step may take minutes"
-    return [f"{what}; diagonal models such as --covariance VVI take seconds."]
+    return [f"{what}; diagonal models such as --covariance VVI, and low-rank, take seconds."]
 
 
 def notes_on_request(request: Request) -> list[str]:

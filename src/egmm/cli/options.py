@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
-from egmm.em.covariance import MODELS
+from egmm.em.covariance import LOW_RANK, MODELS
 from egmm.em.tails import TAILS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
@@ -54,13 +54,16 @@ Clusters = Annotated[
     typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).", rich_help_panel=MODEL),
 ]
 Covariance = Annotated[
-    str, typer.Option("--covariance", help="A model such as EEE, a list EEE,EII, or auto (all).", rich_help_panel=MODEL)
+    str,
+    typer.Option(
+        "--covariance", help="A model such as EEE, low-rank, a list EEE,EII, or auto (all).", rich_help_panel=MODEL
+    ),
 ]
 FitCovariance = Annotated[
     str | None,
     typer.Option(
         "--covariance",
-        help="A model such as EEE, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
+        help="A model such as EEE, low-rank, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -522,7 +525,7 @@ def request(
     >>> request("3", "EEE,VVV", "pairs", "ebic", 0, 1, verbose=False).covariance
     ['EEE', 'VVV']
     """
-    known = (*MODELS, "E", "V", "auto", "all")
+    known = (*MODELS, LOW_RANK, "E", "V", "auto", "all")
     models = list(dict.fromkeys(one_of("--covariance", part.strip(), known) for part in covariance.split(",")))
     return Request(
         cluster_counts(clusters),

@@ -15,6 +15,8 @@ from egmm.belief.transforms import normalised
 from egmm.em import estep, kernel
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.evidence import LINKED, Evidence, group_masses
+from egmm.em.factors import dense
+from egmm.em.factors import variances as diagonals
 from egmm.em.incomplete import Group, Incomplete, groups_of
 from egmm.em.mstep import Layout
 from egmm.em.noise import Box
@@ -25,6 +27,7 @@ from egmm.em.parameters import (
     components,
     is_empty,
     precision_factors,
+    whiten,
 )
 from egmm.em.problem import Pass
 from egmm.em.statistics import Units, monomials
@@ -71,7 +74,7 @@ def in_units(
     diagonal = is_diagonal(covariance)
     stacked = covariances[None] if covariance in SHARED else covariances
     if units is None:
-        variances = stacked if diagonal else np.einsum("kdd->kd", stacked)
+        variances = stacked if diagonal else diagonals(stacked)
         centre = means.mean(axis=0)
         units = Units.near(centre, (variances + (means - centre) ** 2).mean(axis=0))
     within = units.covariances_in(stacked, diagonal=diagonal)
@@ -135,7 +138,7 @@ def _nearest(X: FloatArray, means: FloatArray, factors: FloatArray) -> FloatArra
     for mean, factor in zip(means, factors, strict=True):
         with np.errstate(all="ignore"):
             offsets = np.subtract(X, mean, dtype=np.float64)
-            offsets = offsets * factor if factor.ndim == 1 else offsets @ factor
+            offsets = whiten(offsets, factor)
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
     if not (are_usable(X) and np.isfinite(nearest).all()):
         raise UnusableRowsError("X holds a row that is infinite, or too far from every cluster.")
@@ -143,9 +146,13 @@ def _nearest(X: FloatArray, means: FloatArray, factors: FloatArray) -> FloatArra
 
 
 def _whitening(covariances: FloatArray, observed: IntArray, n_focal: int, covariance: str) -> FloatArray:
-    """Factors (M, D, D), or roots of precisions (M, D), that make the Gaussians on some features spheres."""
+    """Factors (M, D, D), of low rank, or roots of precisions (M, D), that make Gaussians on some features spheres."""
     diagonal = is_diagonal(covariance)
-    within = covariances[..., observed] if diagonal else covariances[..., observed[:, None], observed]
+    within = covariances
+    if diagonal:
+        within = covariances[..., observed]
+    elif len(observed) < covariances.shape[-2]:
+        within = dense(covariances)[..., observed[:, None], observed]
     stacked = within[None, None] if covariance in SHARED else within[None]
     factors = precision_factors(stacked, diagonal=diagonal).factors[0]
     return np.broadcast_to(factors, (n_focal, *factors.shape[1:]))

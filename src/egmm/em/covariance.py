@@ -7,7 +7,10 @@ from egmm._checks import check_choice, check_integer, listed
 MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV", "EVV", "VVV")
 """Volume, shape and orientation of the clusters: E equal, V varying, I the identity (Banfield and Raftery 1993)."""
 
-SHARED = ("EII", "EEI", "EEE")
+LOW_RANK = "low-rank"
+"""The covariance of factor analysis, which clusters share: loadings of a few factors, and noise."""
+
+SHARED = ("EII", "EEI", "EEE", LOW_RANK)
 """Models with one covariance for all clusters."""
 
 COMMON_UNITS = ("EII", "VII", "EVE", "VVE", "EEV", "VEV")
@@ -26,8 +29,8 @@ def resolve_covariance(name: str, n_features: int) -> str:
     Parameters
     ----------
     name : str
-        One of the 14 codes, one of scikit-learn's 'tied', 'full', 'diag', 'spherical', or for a single feature
-        'E' or 'V'.
+        One of the 14 codes, 'low-rank', one of scikit-learn's 'tied', 'full', 'diag', 'spherical', or for a single
+        feature 'E' or 'V'.
     n_features : int
         Number of features :math:`D`.
 
@@ -40,7 +43,7 @@ def resolve_covariance(name: str, n_features: int) -> str:
     >>> resolve_covariance("tied", 4), resolve_covariance("V", 1)
     ('EEE', 'VII')
     """
-    names = {model: model for model in MODELS} | ALIASES | (ONE_FEATURE if n_features == 1 else {})
+    names = {model: model for model in (*MODELS, LOW_RANK)} | ALIASES | (ONE_FEATURE if n_features == 1 else {})
     return names[check_choice("covariance", name, names)]
 
 
@@ -80,18 +83,21 @@ def monomial_kind(covariance: str, *, is_absolute: bool = False) -> str:
     return "diagonal" if is_diagonal(covariance) else "full"
 
 
-def n_covariance_parameters(covariance: str, n_clusters: int, n_features: int) -> int:
+def n_covariance_parameters(covariance: str, n_clusters: int, n_features: int, n_factors: int = 0) -> int:
     r"""Count the free parameters of :math:`\Sigma_k = \lambda_k D_k A_k D_k^\top`, k = 1..C.
 
     A volume :math:`\lambda` has 1, a shape :math:`A` of determinant one D - 1, an orientation :math:`D` has
-    D (D - 1) / 2; equal ones count once, varying ones C times, identities not at all.
+    D (D - 1) / 2; equal ones count once, varying ones C times, identities not at all. A low-rank covariance has D
+    noise variances and, up to rotation, q D - q (q - 1) / 2 loadings.
 
     Parameters
     ----------
     covariance : str
-        One of the 14 codes.
+        One of the 14 codes, or 'low-rank'.
     n_clusters, n_features : int
         :math:`C` and :math:`D`.
+    n_factors : int, default=0
+        :math:`q` of a low-rank covariance.
 
     Returns
     -------
@@ -102,9 +108,11 @@ def n_covariance_parameters(covariance: str, n_clusters: int, n_features: int) -
     >>> n_covariance_parameters("VVV", 3, 4), n_covariance_parameters("EVE", 3, 4)
     (30, 16)
     """
-    check_choice("covariance", covariance, MODELS)
+    check_choice("covariance", covariance, (*MODELS, LOW_RANK))
     check_integer("n_clusters", n_clusters, 1)
     check_integer("n_features", n_features, 1)
+    if covariance == LOW_RANK:
+        return n_features * (n_factors + 1) - n_factors * (n_factors - 1) // 2
     copies = {"E": 1, "V": n_clusters, "I": 0}
     sizes = (1, n_features - 1, n_features * (n_features - 1) // 2)
     return sum(copies[letter] * size for letter, size in zip(covariance, sizes, strict=True))

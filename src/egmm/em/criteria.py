@@ -24,12 +24,13 @@ def n_free_parameters(
     covariance: str,
     certainty: float,
     n_rows: float,
+    n_factors: int = 0,
     *,
     tails: bool = False,
 ) -> int:
     """Parameters that EBIC charges for."""
     n_clusters = shares.shape[1]
-    n_own = n_covariance_parameters(covariance, n_clusters, n_features)
+    n_own = n_covariance_parameters(covariance, n_clusters, n_features, n_factors)
     # The density of noise is one more, read off the rows' box.
     n_noise = int(is_empty(shares).any())
     n_weights = n_weighted(weights, shares, certainty, n_rows) - 1

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray
-from egmm.em.parameters import Components, is_identity, take
+from egmm.em.factors import is_low_rank, low_rank_traces
+from egmm.em.parameters import Components, is_identity, take, whiten
 from egmm.em.statistics import Statistics
 from egmm.em.tails import tail_sums, tailed
 
@@ -138,8 +139,7 @@ def _factored_scores(rows: FloatArray, model: Components, n_monomials: int) -> F
     factors = np.broadcast_to(factors, (n_clusters, *factors.shape[1:]))
     scores = np.empty((n_clusters, len(rows)))
     for k in range(n_clusters):
-        offsets = rows * factors[k] if factors.ndim == 2 else rows @ factors[k]
-        offsets -= whitened[k]
+        offsets = whiten(rows, factors[k]) - whitened[k]
         scores[k] = -0.5 * np.einsum("nd,nd->n", offsets, offsets)
     if n_monomials > 1 + dim:
         return scores + model.log_norms[0][:, None]
@@ -148,7 +148,7 @@ def _factored_scores(rows: FloatArray, model: Components, n_monomials: int) -> F
 
 def _half_norms(rows: FloatArray, factor: FloatArray) -> FloatArray:
     """Half of the squared distances from the centre, (n,)."""
-    offsets = rows * factor if factor.ndim == 1 else rows @ factor
+    offsets = whiten(rows, factor)
     return np.asarray(0.5 * np.einsum("nd,nd->n", offsets, offsets))
 
 
@@ -178,11 +178,13 @@ def log_likelihood(statistics: Statistics, model: Components, weight: FloatArray
 
 
 def traces(scatter: FloatArray, factors: FloatArray) -> FloatArray:
-    """tr(U' S U) of scatters (..., D, D) or (..., D) and factors (..., D, D) or (..., D)."""
+    """tr(U' S U) of scatters (..., D, D) or (..., D) and factors (..., D, D), (..., D) or of low rank."""
     is_diagonal = factors.ndim == 2
     if is_diagonal:
         variances = scatter if scatter.ndim == 2 else np.einsum("...dd->...d", scatter)
         return np.asarray((variances * factors**2).sum(axis=-1))
+    if is_low_rank(factors):
+        return low_rank_traces(scatter, factors)
     return np.asarray(((scatter @ factors) * factors).sum(axis=(-1, -2)))
 
 

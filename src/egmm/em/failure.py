@@ -5,6 +5,7 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em import soundness
 from egmm.em.ascent import Ascent
+from egmm.em.factors import dense
 from egmm.em.mstep import EMPTY, unsound_clusters
 from egmm.em.parameters import take
 
@@ -24,7 +25,7 @@ def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray |
     if layout.is_shared:
         smallest, what = params.variances.min(), "variance"
         if smallest > 0:
-            smallest, what = np.linalg.eigvalsh(params.covariances[0, 0])[0], "eigenvalue"
+            smallest, what = np.linalg.eigvalsh(dense(params.covariances)[0, 0])[0], "eigenvalue"
         return (
             f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "
             "raise reg_covar."

@@ -7,7 +7,7 @@ Models of as many clusters and of one form are fitted together, as a batch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
 from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.criteria import SAME
+from egmm.em.criteria import SAME, ebic_of, n_free_parameters
 from egmm.em.estep import entropy
 from egmm.em.evidence import Evidence, gather, matched_seeds, seeds
 from egmm.em.failure import why_not
@@ -31,6 +31,8 @@ from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
 from egmm.em.start import (
+    LOW_RANK_RIDGE,
+    RIDGE,
     Groups,
     focal_weights,
     group_sums,
@@ -64,6 +66,8 @@ EXPECTED_PASSES = 60
 
 MOST_SEEDS = 20_000
 """Labelled rows that a start looks at."""
+FALLS = 2
+"""Numbers of factors in a row without a higher EBIC after which no more are tried."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Specification:
     """A model to be fitted, and how."""
 
     covariance: str
-    """One of the 14 codes."""
+    """One of the 14 codes, or 'low-rank'."""
     shares: FloatArray
     """(M, C) W of the focal sets."""
     init: str | FloatArray | IntArray | Parameters
@@ -92,6 +96,10 @@ class Specification:
     """Where noise may lie, if the empty set is a focal set."""
     tails: bool = False
     """Whether tails are heavy."""
+    n_factors: int = 0
+    """Of a low-rank covariance, the most to try where `chooses_factors`."""
+    chooses_factors: bool = False
+    """Whether EBIC chooses the number of factors."""
 
     @property
     def is_named(self) -> bool:
@@ -101,7 +109,8 @@ class Specification:
     @property
     def form(self) -> tuple[Any, ...]:
         """What models must have in common to be fitted together."""
-        return self.shares.shape, self.shares.tobytes(), monomial_kind(self.covariance), is_diagonal(self.covariance)
+        kind, diagonal = monomial_kind(self.covariance), is_diagonal(self.covariance)
+        return self.shares.shape, self.shares.tobytes(), kind, diagonal, self.n_factors
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,18 @@ class FitResult:
     def log_likelihood(self) -> float:
         """Total log-likelihood."""
         return float(self.evaluation.log_likelihood[0])
+
+    @property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return float(self.problem.settings.weight[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        one = self.specification
+        args = (self.means.shape[1], one.shares, one.covariance, one.certainty, self.weight, one.n_factors)
+        return n_free_parameters(self.weights, *args, tails=one.tails)
 
     @property
     def entropy(self) -> float:
@@ -149,7 +170,10 @@ class FitResult:
 
     @property
     def covariances(self) -> FloatArray:
-        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
+        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone.
+
+        Low-rank ones, (D, 1 + q), have noise variances beside loadings.
+        """
         return self._out(self.evaluation.params.covariances[0])
 
     def _out(self, covariances: FloatArray) -> FloatArray:
@@ -212,8 +236,34 @@ def fit_all(
     checkpoint: Checkpoint | None = None,
 ) -> list[FitResult | Failure]:
     """Fit models of one form together; they differ in covariance model and prior alone."""
+    if specifications[0].chooses_factors:
+        return [_with_best_factors(rows, summary, one, report) for one in specifications]
     batch = _Batch(rows, summary, specifications, report, checkpoint)
     return batch.run()
+
+
+def _with_best_factors(
+    rows: RowSource, summary: DataSummary, specification: Specification, report: Report | None
+) -> FitResult | Failure:
+    """The fit whose number of factors has the highest EBIC; each begins where the one of fewer factors has ended."""
+    best: FitResult | None = None
+    best_ebic, n_lower, init = -np.inf, 0, specification.init
+    for n_factors in range(1, specification.n_factors + 1):
+        one = replace(specification, n_factors=n_factors, chooses_factors=False, init=init)
+        result = fit_all(rows, summary, [one], report=report)[0]
+        if isinstance(result, Failure):
+            return best or result
+        ebic = ebic_of(result.log_likelihood, result.n_parameters, result.weight)
+        n_lower = 0 if ebic > best_ebic else n_lower + 1
+        if n_lower == 0:
+            best, best_ebic = result, ebic
+        if n_lower == FALLS or result.is_interrupted:
+            break
+        params = result.evaluation.params
+        nothing = np.zeros_like(params.covariances[..., :1])
+        init = params._replace(covariances=np.concatenate([params.covariances, nothing], axis=-1))
+    assert best is not None
+    return best
 
 
 class Starts(NamedTuple):
@@ -243,7 +293,8 @@ class _Batch:
         self.first = first = self.specifications[0]
         scale, pools = summary.units.scale, summary.has_missing
         args = (first.covariance, first.shares, scale, first.certainty)
-        self.layout = Layout.of(*args, pools=pools, noise=first.noise, tails=first.tails)
+        options: dict[str, Any] = {"noise": first.noise, "tails": first.tails, "n_factors": first.n_factors}
+        self.layout = Layout.of(*args, pools=pools, **options)
         self.evidence = None if first.evidence is None else first.evidence.ordered(self.order)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
@@ -353,7 +404,7 @@ class _Batch:
                 return self._classical(sample)
             labellings = self.summary.labellings(n_clusters, first.init, first.n_init, sample)
             return self._from_labels(self._part(sample), [one[0] for one in labellings], self.layout)
-        kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
+        kind, units = self.layout.start_kind, self.summary.units
         options: dict[str, Any] = {"units": units, "kind": kind, "completion": self.summary.completion}
         given = None
         if first.init.ndim == 1:
@@ -388,8 +439,7 @@ class _Batch:
         return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
 
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
-        kind = "diagonal" if layout.diagonal else "full"
-        args = (self.summary.units, layout.shares.shape[1], kind)
+        args = (self.summary.units, layout.shares.shape[1], layout.start_kind)
         rows, weights = self.summary.completed(part.sample)
         sums = [group_sums(rows, weights, one, *args) for one in labels]
         return self._from_groups(sums, None, part.total, layout)
@@ -401,7 +451,7 @@ class _Batch:
         n_models = len(self.specifications)
         statistics = concatenated(sums * n_models)
         owner = np.repeat(np.arange(n_models), len(sums))
-        groups = Groups.of(statistics, given, diagonal=layout.diagonal)
+        groups = Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
         self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))
         ridge = self._ridges(groups.variances)
         settings = self._settings(total, ridge, owner)
@@ -410,7 +460,8 @@ class _Batch:
     def _classical(self, sample: Sample) -> Starts:
         """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
         n_clusters = self.layout.shares.shape[1]
-        layout = Layout.of(self.first.covariance, np.eye(n_clusters), self.layout.scale)
+        options: dict[str, Any] = {"pools": self.summary.has_missing, "n_factors": self.first.n_factors}
+        layout = Layout.of(self.first.covariance, np.eye(n_clusters), self.layout.scale, **options)
         found: dict[tuple[int, int], Parameters] = {}
         part = sample.part(TRIAL_ROWS)
         stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
@@ -481,7 +532,8 @@ class _Batch:
 
     def _ridges(self, within: FloatArray) -> FloatArray:
         units, total = self.summary.units, self.summary.total
-        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units)
+        share = LOW_RANK_RIDGE if self.layout.n_factors else RIDGE
+        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units, share)
 
     def _settings(self, total: DataMoments, ridge: FloatArray, owner: IntArray) -> Settings:
         units, n_clusters = self.summary.units, self.layout.shares.shape[1]

@@ -20,6 +20,7 @@ import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
+from egmm.em.factors import dense
 from egmm.em.mstep import Layout, overlap_matrices
 from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components, is_empty
 from egmm.em.statistics import Statistics, Units, monomials, products
@@ -153,7 +154,8 @@ class Mixtures(NamedTuple):
         log_noise = None if layout.noise is None else layout.noise.log_densities + np.log(units.scale)
         if focal is None:
             kind = "linear" if layout.kind == "linear" else "full"
-            return cls(params.weights, params.means, params.covariances, layout.shares, units, kind, log_noise)
+            within = params.covariances if layout.diagonal else dense(params.covariances)
+            return cls(params.weights, params.means, within, layout.shares, units, kind, log_noise)
         identity = np.diag((~is_empty(layout.shares)).astype(np.float64))
         return cls(params.weights, focal.means, focal.covariances, identity, units, "full", log_noise)
 

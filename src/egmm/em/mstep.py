@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from egmm._checks import BoolArray, FloatArray
 from egmm.em.celeux_govaert import MAX_INNER, fit_covariances
 from egmm.em.covariance import COMMON_UNITS, SHARED, is_diagonal, monomial_kind
+from egmm.em.factors import fit_factors
 from egmm.em.noise import Box
 from egmm.em.parameters import Evaluated, Parameters, is_meta, safe_cholesky
 from egmm.em.prior import PriorTerms, set_weights
@@ -36,6 +37,9 @@ ROUND_OFF = 64 * EPSILON
 
 OWN_SHAPES = ("EVI", "VVI", "EVV", "VVV")
 """Models that give every cluster the shape of its own scatter."""
+
+LEAST_NOISE = 1e-6
+"""Share of a feature's variance that is noise at least, where factors tell the rest."""
 
 FEW_INNER = 3
 """Iterations inside an M-step of EM: the next one goes on where this one stopped."""
@@ -87,6 +91,8 @@ class Layout(NamedTuple):
     """Where noise may lie, if the empty set is a focal set."""
     tails: bool = False
     """Whether tails are heavy."""
+    n_factors: int = 0
+    """Of a low-rank covariance; other models have none."""
 
     @classmethod
     def of(
@@ -99,6 +105,7 @@ class Layout(NamedTuple):
         pools: bool = False,
         noise: Box | None = None,
         tails: bool = False,
+        n_factors: int = 0,
     ) -> "Layout":
         """The layout of a covariance model; only shared covariances can be pooled.
 
@@ -107,7 +114,7 @@ class Layout(NamedTuple):
         is_shared, is_absolute = covariance in SHARED, noise is not None or tails
         kind, diagonal = monomial_kind(covariance, is_absolute=is_absolute), is_diagonal(covariance)
         pools = is_shared and (pools or is_absolute)
-        return cls(shares, kind, diagonal, is_shared, scale, certainty, pools, noise, tails)
+        return cls(shares, kind, diagonal, is_shared, scale, certainty, pools, noise, tails, n_factors)
 
     @property
     def log_noise(self) -> float:
@@ -118,6 +125,11 @@ class Layout(NamedTuple):
     def second_kind(self) -> str:
         """Kind of the second moments that the M-step reads."""
         return ("diagonal" if self.diagonal else "full") if self.pools else self.kind
+
+    @property
+    def start_kind(self) -> str:
+        """Kind of the second moments of groups that a start reads: a low-rank covariance starts as noise alone."""
+        return "diagonal" if self.diagonal or self.n_factors else "full"
 
     @property
     def n_counts(self) -> int:
@@ -424,7 +436,16 @@ def shared_covariances(
     cross = np.swapaxes(means, 1, 2) @ half
     scatter = whole + n_clusters * prior_scatter + cross + np.swapaxes(cross, 1, 2)
     covariances = 0.5 * (scatter + np.swapaxes(scatter, 1, 2)) / weight[:, None, None]
-    return means, (covariances + ridge[:, None] * np.eye(dim))[:, None]
+    covariances = covariances + ridge[:, None] * np.eye(dim)
+    if layout.n_factors:
+        covariances = fit_factors(covariances, previous.covariances[:, 0], noise_floors(settings))
+    return means, covariances[:, None]
+
+
+def noise_floors(settings: Settings) -> FloatArray:
+    """Least noise variances (B, D) of low-rank covariances."""
+    variances = np.einsum("bdd->bd", settings.scatter) / settings.weight[:, None]
+    return np.maximum(settings.ridge, LEAST_NOISE * variances)
 
 
 def _constrained(variances: FloatArray, models: np.ndarray, scale: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em import factors as low_rank
 from egmm.em.noise import Box
 from egmm.em.statistics import Units, products
 
@@ -62,7 +63,8 @@ def copied(record: Record) -> Record:
 class Parameters(NamedTuple):
     """Mixing weights, cluster means and covariances of B fits, in the units of `Units`.
 
-    Covariances have K = 1 entry per fit where clusters share one, else K = C; diagonal models keep variances.
+    Covariances have K = 1 entry per fit where clusters share one, else K = C; diagonal models keep variances, low-rank
+    ones noise variances beside loadings.
     """
 
     weights: FloatArray
@@ -70,7 +72,7 @@ class Parameters(NamedTuple):
     means: FloatArray
     """(B, C, D) cluster means."""
     covariances: FloatArray
-    """(B, K, D, D), or (B, K, D) of diagonal models."""
+    """(B, K, D, D), or (B, K, D) of diagonal models, or (B, 1, D, 1 + q) of low rank."""
     degrees: FloatArray | None = None
     """(B,) degrees of freedom, where components have heavy tails."""
 
@@ -87,14 +89,14 @@ class Parameters(NamedTuple):
     @property
     def variances(self) -> FloatArray:
         """(B, K, D)."""
-        return self.covariances if self.is_diagonal else np.einsum("bkdd->bkd", self.covariances)
+        return self.covariances if self.is_diagonal else low_rank.variances(self.covariances)
 
 
 class Factors(NamedTuple):
     """Precisions P = U U' of covariances, and which fits have proper ones."""
 
     factors: FloatArray
-    """(B, K, D, D) upper triangular U, or (B, K, D) roots of precisions."""
+    """(B, K, D, D) upper triangular U, or (B, K, D) roots of precisions, or of low rank, see `factors`."""
     log_roots: FloatArray
     """(B, K) log det U."""
     is_definite: BoolArray
@@ -126,7 +128,7 @@ class Components(NamedTuple):
     log_weights: FloatArray
     """(B, M) log pi_j + kappa_j."""
     factors: FloatArray
-    """(B, K, D, D) or (B, K, D): U."""
+    """(B, K, D, D), (B, K, D) or (B, 1, D, 1 + q): U."""
     whitened: FloatArray
     """(B, C, D) mu_k' U_k."""
     log_norms: FloatArray
@@ -185,7 +187,7 @@ def components(params: Parameters, shares: FloatArray, kind: str, log_noise: flo
     dim = means.shape[2]
     factors, log_roots, is_definite = precision_factors(params.covariances, diagonal=params.is_diagonal)
     with np.errstate(all="ignore"):
-        whitened = means * factors if params.is_diagonal else (means[..., None, :] @ factors)[..., 0, :]
+        whitened = whiten(means[..., None, :], factors)[..., 0, :]
         focal = None
         if params.is_shared:
             kappa = 0.5 * _spread(whitened, shares)
@@ -197,7 +199,7 @@ def components(params: Parameters, shares: FloatArray, kind: str, log_noise: flo
         log_norms = np.broadcast_to(log_roots - 0.5 * dim * LOG_2PI, means.shape[:2]).copy()
         squares = (whitened**2).sum(axis=-1)
         constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
-        linear = whitened * factors if params.is_diagonal else (factors @ whitened[..., None])[..., 0]
+        linear = unwhiten(whitened[..., None, :], factors)[..., 0, :]
         quadratic = [
             np.broadcast_to(part, (*means.shape[:2], part.shape[-1])) for part in _quadratic(factors, dim, kind)
         ]
@@ -229,15 +231,35 @@ def _quadratic(factors: FloatArray, dim: int, kind: str) -> list[FloatArray]:
     return [precisions[..., first, second] * np.where(first == second, -0.5, -1.0)]
 
 
+def whiten(rows: FloatArray, factors: FloatArray) -> FloatArray:
+    """Rows (..., n, D) times U, for factors (..., D, D), roots of precisions (..., D) or factors of low rank."""
+    if factors.ndim < rows.ndim:
+        return np.asarray(rows * factors[..., None, :])
+    return low_rank.times_low_rank(rows, factors) if low_rank.is_low_rank(factors) else rows @ factors
+
+
+def unwhiten(rows: FloatArray, factors: FloatArray) -> FloatArray:
+    """Rows (..., n, D) times U'."""
+    if factors.ndim < rows.ndim:
+        return np.asarray(rows * factors[..., None, :])
+    if low_rank.is_low_rank(factors):
+        return low_rank.times_transposed(rows, factors)
+    return np.swapaxes(factors @ np.swapaxes(rows, -1, -2), -1, -2)
+
+
 def precision_factors(covariances: FloatArray, *, diagonal: bool) -> Factors:
-    """Upper triangular U with inverse covariance U U', and log det U, of (B, K, D, D) or, diagonal, (B, K, D)."""
+    """U with inverse covariance U U', and log det U, of (B, K, D, D), of low rank or, diagonal, (B, K, D)."""
     with np.errstate(all="ignore"):
-        variances = covariances if diagonal else np.einsum("bkdd->bkd", covariances)
+        variances = covariances if diagonal else low_rank.variances(covariances)
         is_finite = np.isfinite(covariances).reshape(len(covariances), -1).all(axis=1)
         is_definite = np.asarray(is_finite & (variances > 0).all(axis=(1, 2)))
         roots = 1 / np.sqrt(np.where(is_definite[:, None, None], variances, 1.0))
         if diagonal:
             return Factors(roots, np.log(roots).sum(axis=-1), is_definite)
+        if low_rank.is_low_rank(covariances):
+            is_definite &= (covariances[..., 0] > 0).all(axis=(1, 2))
+            safe = np.where(is_definite[:, None, None, None], covariances, 1.0)
+            return Factors(*low_rank.low_rank_factors(safe), is_definite)
         # Factor at unit diagonal: features may differ by many orders of magnitude.
         scaled = covariances * (roots[..., :, None] * roots[..., None, :])
         lower, is_definite = safe_cholesky(scaled, is_definite)

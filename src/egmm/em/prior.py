@@ -25,7 +25,7 @@ import numpy as np
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.estep import traces
-from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single
+from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single, whiten
 from egmm.em.statistics import Moments, Units
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -171,10 +171,10 @@ def log_prior(params: Parameters, model: Components, terms: PriorTerms) -> Float
     log_roots = model.log_norms + 0.5 * dim * LOG_2PI
     offsets = params.means - terms.mean[:, None]
     factors = model.factors
-    offsets = offsets * factors if params.is_diagonal else (offsets[..., None, :] @ factors)[..., 0, :]
+    offsets = whiten(offsets[..., None, :], factors)[..., 0, :]
     scatter = np.broadcast_to(terms.scatter[:, None], (*factors.shape[:2], *terms.scatter.shape[1:]))
-    flat = (-1, *factors.shape[2:])
-    pulls = traces(scatter.reshape(flat), factors.reshape(flat)).reshape(factors.shape[:2])
+    scatter = scatter.reshape(-1, *scatter.shape[2:])
+    pulls = traces(scatter, factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape[:2])
     pulls = np.broadcast_to(pulls, params.means.shape[:2])
     spread = 0.5 * terms.kappa * (offsets**2).sum(axis=(1, 2))
     return np.asarray((terms.log_det_count[:, None] * log_roots - 0.5 * pulls).sum(axis=1) - spread)

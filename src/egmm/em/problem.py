@@ -1,7 +1,7 @@
 """A batch of estimation problems: rows, models and engine bound together, as the EM loop sees them."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.covariance import is_diagonal
 from egmm.em.evidence import UNLABELLED, Evidence, Links, evidence_for, group_masses
+from egmm.em.factors import is_low_rank, precision_diagonals
 from egmm.em.incomplete import Incomplete
 from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
 from egmm.em.noise import Box
@@ -133,10 +134,12 @@ class Problem:
         certainty: float = 0.0,
         noise: Box | None = None,
         tails: bool = False,
+        n_factors: int = 0,
     ) -> "Problem":
         """The problem of a single fit; `ridge` (D,) is in the units of the data."""
         units, diagonal = Units.of(total), is_diagonal(covariance)
-        layout = Layout.of(covariance, shares, units.scale, certainty, noise=noise, tails=tails)
+        options: dict[str, Any] = {"noise": noise, "tails": tails, "n_factors": n_factors}
+        layout = Layout.of(covariance, shares, units.scale, certainty, **options)
         scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
         scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
         settings = Settings(
@@ -215,8 +218,10 @@ class Problem:
         return np.where(np.isfinite(gains), gains, -np.inf)
 
     def _traces(self, model: Components, n_clusters: int) -> FloatArray:
-        squares = model.factors**2
-        if squares.ndim == 4:
-            squares = squares.sum(axis=-1)
+        if model.factors.ndim == 4 and is_low_rank(model.factors):
+            squares = precision_diagonals(model.factors)
+        else:
+            squares = model.factors**2
+            squares = squares.sum(axis=-1) if squares.ndim == 4 else squares
         traces = np.einsum("bkd,bd->bk", squares, self.settings.ridge)
         return np.broadcast_to(traces, (len(traces), n_clusters)).copy()

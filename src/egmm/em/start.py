@@ -14,6 +14,10 @@ from egmm.em.statistics import TINY, Statistics, Units, monomials, products
 CHUNK_ROWS = 2048
 """Rows whose monomials are held at a time."""
 
+RIDGE, LOW_RANK_RIDGE = 1e-9, 5e-3
+"""Shares of the variances within clusters that are added to them. Factors would explain a feature that hardly varies to
+the last digit, and so waste themselves, did not each keep some noise."""
+
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
 
@@ -131,6 +135,10 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
     n_focal, n_clusters = layout.shares.shape
     n_fits, dim = len(settings.model), groups.means.shape[2]
     weights = np.full((n_fits, n_focal), 1.0 / n_focal)
+    if layout.n_factors:
+        noise = (groups.within + settings.ridge)[:, None, :, None]
+        covariances = np.concatenate([noise, np.zeros((n_fits, 1, dim, layout.n_factors))], axis=-1)
+        return Parameters(weights, groups.means.copy(), covariances)
     if layout.is_shared and not layout.diagonal:
         covariances = groups.within + settings.ridge[:, None] * np.eye(dim)
         return Parameters(weights, groups.means.copy(), covariances[:, None])
@@ -185,13 +193,15 @@ def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray
     return np.where(others, META_WEIGHT / others.sum(), (1 - META_WEIGHT) * weights)
 
 
-def make_ridge(reg_covar: float | str, within: FloatArray, variances: FloatArray, units: Units) -> FloatArray:
+def make_ridge(
+    reg_covar: float | str, within: FloatArray, variances: FloatArray, units: Units, share: float = RIDGE
+) -> FloatArray:
     """Ridges (B, D), in units, for variances `within` clusters (B, D) of a start: as given, or automatic.
 
-    Automatic is 1e-9 of the start's variances within clusters, at least 1e-12 of the whole `variances` (D,). A constant
-    feature has neither; any variance serves it, because it tells no cluster from another. Its variance within clusters
-    may be the ridge of an earlier fit.
+    Automatic is a `share` of the start's variances within clusters, at least 1e-12 of the whole `variances` (D,). A
+    constant feature has neither; any variance serves it, because it tells no cluster from another. Its variance within
+    clusters may be the ridge of an earlier fit.
     """
     if isinstance(reg_covar, str):
-        return np.where(variances > 0, np.maximum(1e-9 * within, 1e-12 * variances), 1e-9)
+        return np.where(variances > 0, np.maximum(share * within, 1e-12 * variances), share)
     return np.broadcast_to(units.squares(np.full(len(variances), float(reg_covar))), within.shape).copy()

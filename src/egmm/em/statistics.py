@@ -179,16 +179,25 @@ class Units(NamedTuple):
         return values / self.scale / self.scale
 
     def covariances_in(self, covariances: FloatArray, *, diagonal: bool) -> FloatArray:
-        """Covariances (..., D, D), or variances (..., D), of the data's units in these units."""
+        """Covariances (..., D, D), or variances (..., D), of the data's units in these units; also low-rank ones."""
         if diagonal:
             return self.squares(covariances)
+        if covariances.shape[-1] != covariances.shape[-2]:
+            return covariances / self.scale[:, None] / self._noise_scale(covariances)
         return covariances / self.scale / self.scale[:, None]
 
     def covariances_out(self, covariances: FloatArray, *, diagonal: bool) -> FloatArray:
-        """Covariances (..., D, D), or variances (..., D), of these units in the data's units."""
+        """Covariances (..., D, D), or variances (..., D), of these units in the data's units; also low-rank ones."""
         if diagonal:
             return covariances * self.scale * self.scale
+        if covariances.shape[-1] != covariances.shape[-2]:
+            return covariances * self.scale[:, None] * self._noise_scale(covariances)
         return covariances * self.scale * self.scale[:, None]
+
+    def _noise_scale(self, covariances: FloatArray) -> FloatArray:
+        """What noise variances, the first column of a low-rank covariance, are scaled by once more, (D, 1 + q)."""
+        is_noise = np.arange(covariances.shape[-1]) == 0
+        return np.where(is_noise, self.scale[:, None], 1.0)
 
     @property
     def log_volume(self) -> float:

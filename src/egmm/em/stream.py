@@ -17,6 +17,7 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em.completion import DataMoments
 from egmm.em.estep import entropy
+from egmm.em.factors import dense
 from egmm.em.fit import FitResult
 from egmm.em.mstep import RowTotals, cluster_moments, second_moments
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
@@ -137,7 +138,8 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     counts = settings.weight[0] * unweighted(params.weights[0], layout.shares, layout.certainty)
     ridge = settings.ridge[0] if layout.diagonal else np.diag(settings.ridge[0])
     if layout.is_shared:
-        means, within = layout.shares @ params.means[0], params.covariances[0] - ridge
+        covariances = params.covariances if layout.diagonal else dense(params.covariances)
+        means, within = layout.shares @ params.means[0], covariances[0] - ridge
     else:
         factors, log_roots, _ = precision_factors(params.covariances, diagonal=layout.diagonal)
         focal, _ = focal_gaussians(params, factors, log_roots, layout.shares)

@@ -18,7 +18,7 @@ from scipy.special import digamma, entr
 from scipy.stats import chi2, f
 
 from egmm._checks import BoolArray, FloatArray, check_choice
-from egmm.em.covariance import SHARED
+from egmm.em.covariance import LOW_RANK, SHARED
 from egmm.em.parameters import Components
 
 TAILS = ("gaussian", "t")
@@ -41,9 +41,9 @@ def check_tails(tails: str, covariance: str, *, noise: bool) -> bool:
         return False
     if noise:
         raise ValueError("tails='t' and noise=True explain the same rows, those far away; choose one of them.")
-    if covariance not in SHARED:
+    if covariance not in (known := [name for name in SHARED if name != LOW_RANK]):
         raise ValueError(
-            f"tails='t' is for clusters that share one covariance, {', '.join(SHARED)}, got covariance={covariance!r}; "
+            f"tails='t' is for clusters that share one covariance, {', '.join(known)}, got covariance={covariance!r}; "
             "choose one of them, or tails='gaussian'."
         )
     return True

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import ConvexHull, QhullError
+from scipy.stats import chi2
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
@@ -36,6 +37,9 @@ ELLIPSE_RADIUS = 2.0
 ELLIPSE_SHARE = 1.0 - np.exp(-0.5 * ELLIPSE_RADIUS**2)
 """Share of a cluster's rows inside its ellipse in the plane."""
 
+CONFIDENCE = 0.95
+"""That a region holds a true mean."""
+
 MANY_ROWS = 3000
 """With more rows a cluster is outlined by a contour of its density: a hull would follow its outermost rows."""
 
@@ -58,6 +62,7 @@ def plot_partition(
     *,
     means: Any = None,
     covariances: Any = None,
+    mean_covariances: Any = None,
     hulls: str | None = None,
     view: str | tuple[int, int] | View | None = None,
     feature_names: Sequence[str] | None = None,
@@ -81,6 +86,9 @@ def plot_partition(
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
         Covariances, drawn as ellipses of two standard deviations around `means`, which hold 86 % of a cluster; of one
         feature as intervals.
+    mean_covariances : array-like of shape (n_clusters, n_features, n_features), default=None
+        Covariances of the estimates of `means`, as ``EGMM.standard_errors(X).mean_covariances`` gives them, drawn as
+        filled ellipses that hold the true means with 95 % confidence; of one feature as thick intervals.
     hulls : {'lower', 'upper'} or None, default=None
         Outline the lower or upper approximation of each cluster by its convex hull, or, of more than 3000 rows, by the
         contour that holds 95 % of them.
@@ -111,6 +119,9 @@ def plot_partition(
     check_same_length("X", rows, "partition", check_partition("partition", partition))
     means = check_centres(means, partition.n_clusters, rows.shape[1])
     covariances = check_spreads(covariances, partition.n_clusters, rows.shape[1])
+    if mean_covariances is not None:
+        sides = (partition.n_clusters, rows.shape[1], rows.shape[1])
+        mean_covariances = check_finite_matrix("mean_covariances", mean_covariances, sides)
     ax = axes_or_new(ax)
     points, plane = _points(rows, partition, view, feature_names)
     _scatter_sets(ax, points, partition)
@@ -129,12 +140,14 @@ def plot_partition(
                 _draw_intervals(ax, centres, covariances)
             else:
                 _draw_ellipses(ax, centres, plane.covariances(covariances))
+        if mean_covariances is not None:
+            _draw_confidence(ax, centres, mean_covariances, plane)
         _draw_centres(ax, centres)
     labels = (feature_labels(1, feature_names)[0], "nonspecificity (bits)") if plane is None else plane.labels
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if legend:
         _legend(ax)
-        write_caption(ax, [*_described(plane, means, covariances), *outside_note(n_outside)])
+        write_caption(ax, [*_described(plane, means, covariances, mean_covariances), *outside_note(n_outside)])
     return ax
 
 
@@ -147,7 +160,7 @@ def _reached(points: FloatArray, centres: FloatArray, covariances: FloatArray) -
     return np.clip(np.concatenate([centres - half, centres + half]), low - room, high + room)
 
 
-def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
+def _described(plane: View | None, means: Any, covariances: Any, mean_covariances: Any) -> list[str]:
     """Say what plane is shown and what ellipses mean."""
     parts = [] if plane is None or not plane.kind else [plane.kind]
     if means is not None and covariances is not None:
@@ -155,6 +168,8 @@ def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
         parts.append(
             f"ellipses: {share}" if plane is not None else f"intervals: {ELLIPSE_RADIUS:g} standard deviations"
         )
+    if means is not None and mean_covariances is not None:
+        parts.append(f"{'filled' if plane is not None else 'thick'}: {100 * CONFIDENCE:.0f} % confidence of a mean")
     return parts
 
 
@@ -363,13 +378,30 @@ def _draw_intervals(ax: Any, centres: FloatArray, variances: FloatArray) -> None
 
 
 def _draw_ellipses(ax: Any, centres: FloatArray, covariances: FloatArray) -> None:
-    angles = np.linspace(0.0, 2.0 * np.pi, 121)
-    circle = ELLIPSE_RADIUS * np.stack([np.cos(angles), np.sin(angles)])
     each = np.broadcast_to(covariances, (len(centres), 2, 2))
     for colour, centre, covariance in zip(cluster_colours(len(centres), ax), centres, each, strict=True):
-        values, vectors = np.linalg.eigh(covariance)
-        curve = centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
-        ax.plot(*curve, color=colour, linewidth=1.6, zorder=3)
+        ax.plot(*_ellipse(centre, covariance, ELLIPSE_RADIUS), color=colour, linewidth=1.6, zorder=3)
+
+
+def _draw_confidence(ax: Any, centres: FloatArray, mean_covariances: FloatArray, plane: View | None) -> None:
+    """Draw where true means are, with confidence."""
+    colours = cluster_colours(len(centres), ax)
+    if plane is None:
+        reach = np.sqrt(chi2.ppf(CONFIDENCE, 1) * mean_covariances[:, 0, 0])
+        for colour, centre, half in zip(colours, centres, reach, strict=True):
+            ax.plot(centre[0] + np.array([-half, half]), [centre[1]] * 2, color=colour, linewidth=6, zorder=3)
+        return
+    radius = float(np.sqrt(chi2.ppf(CONFIDENCE, 2)))
+    for colour, centre, covariance in zip(colours, centres, plane.covariances(mean_covariances), strict=True):
+        ax.fill(*_ellipse(centre, covariance, radius), facecolor=(*colour[:3], 0.55), edgecolor=ink(ax), zorder=3)
+
+
+def _ellipse(centre: FloatArray, covariance: FloatArray, radius: float) -> FloatArray:
+    """Points (2, 121) so many deviations from the centre."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 121)
+    values, vectors = np.linalg.eigh(covariance)
+    circle = radius * np.stack([np.cos(angles), np.sin(angles)])
+    return np.asarray(centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle))
 
 
 def _legend(ax: Any) -> None:
