@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
-from egmm import selection as selecting
+from egmm import search as searching
 from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
 from egmm.em import fit, summary
@@ -177,7 +177,8 @@ def test_fits_that_collapse_are_given_up_unless_none_is_sound(rng, n_jobs) -> No
         assert candidate.model.converged_
         assert candidate.model.n_iter_ > unfinished.model.n_iter_
         assert candidate.criteria["ebic"] > unfinished.criteria["ebic"]
-        assert clone(candidate.model).fit(X).log_likelihood_ == candidate.model.log_likelihood_
+        alone = clone(candidate.model).fit(X)
+        assert alone.log_likelihood_ == pytest.approx(candidate.model.log_likelihood_, abs=1e-5 * len(X))
 
 
 def test_a_cluster_of_few_rows_that_grows_is_not_given_up() -> None:
@@ -322,7 +323,7 @@ def test_models_of_one_cluster_agree(rng) -> None:
 
 @pytest.mark.dask
 def test_agreement_does_not_depend_on_where_rows_are(rng, blobs, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(selecting, "COMPARED_ROWS", 100)
+    monkeypatch.setattr(searching, "COMPARED_ROWS", 100)
     weights = rng.integers(1, 4, len(blobs)).astype(float)
     settings = {"n_clusters": [3], "covariance": ["EII", "EEE", "VVI"], "random_state": 0}
     expected = [c.agreement for c in select_model(blobs, sample_weight=weights, **settings).candidates]
@@ -493,8 +494,8 @@ def test_weights_that_a_peer_cannot_take(blobs) -> None:
 
 def test_a_search_compiles_where_one_fit_would_not(rng, monkeypatch) -> None:
     engines = []
-    fit_all = selecting.fit_all
-    monkeypatch.setattr(selecting, "fit_all", lambda *args: engines.append(args[2][0].engine) or fit_all(*args))
+    fit_all = searching.fit_all
+    monkeypatch.setattr(searching, "fit_all", lambda *args: engines.append(args[2][0].engine) or fit_all(*args))
     monkeypatch.setattr(fit, "LEAST_SECONDS", 0.02)
     X = rng.normal(size=(300, 2))
     select_model(X, [2], random_state=0)
