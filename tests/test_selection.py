@@ -18,6 +18,7 @@ from egmm import search as searching
 from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
 from egmm.em import fit, summary
+from egmm.em.ascent import Ascent
 from egmm.em.covariance import MODELS
 from egmm.em.sample import draw_sample
 from egmm.selection import Selection
@@ -504,6 +505,22 @@ def test_a_search_compiles_where_one_fit_would_not(rng, monkeypatch) -> None:
     assert engines[-1] == "numba"
     select_model(X, range(2, 6), "all", random_state=0, max_iter=2, engine="numpy")
     assert engines[-1] == "numpy"
+
+
+@pytest.mark.parametrize("family", ["pairs", "neighbours"])
+def test_an_interrupted_search_ends(blobs, monkeypatch, family) -> None:
+    steps, step = [], Ascent._step
+
+    def interrupted(self, *args):
+        steps.append(self)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+        return step(self, *args)
+
+    monkeypatch.setattr(Ascent, "_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        select_model(blobs, [2, 3], ["EEE", "VVV"], focal_sets=family, random_state=0)
+    assert len(steps) == 5
 
 
 def test_the_empty_set_is_refused_whatever_the_engine(rng) -> None:

@@ -46,38 +46,40 @@ def search(
     progress: Progress,
     criterion: str,
 ) -> list[Candidate]:
-    """Fit all mixtures of a grid; those of one form together."""
-    check_parameters(base)
-    with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), unwarned():
-        diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
-        with naming_entries(base, rows):
-            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
+    """Fit the mixtures of a grid of covariances and numbers of clusters, and compare their partitions."""
+    models = [_candidate_of(base, name, count) for name, count in grid]
+    candidates, sample = fit_mixtures(models, X, sample_weight, n_cores, progress)
+    return _compared(candidates, sample, criterion) if len({name for name, _ in grid}) > 1 else candidates
+
+
+def fit_mixtures(
+    models: list[EGMM], X: Any, sample_weight: Any, n_cores: int, progress: Progress
+) -> tuple[list[Candidate], Sample]:
+    """Fit mixtures, those of one form and start together; returns them with the sample that starts are found on.
+
+    The models differ in number of clusters, covariance and start.
+    """
+    first = models[0]
+    check_parameters(first)
+    with open_rows(clone(first), X, sample_weight, reset=True) as rows, one_blas_thread(), unwarned():
+        diagonal = all(is_diagonal(resolve_covariance(model.covariance, rows.shape[1])) for model in models)
+        with naming_entries(first, rows):
+            summary = summarise(rows, check_random(first.random_state), diagonal=diagonal)
         check_spread(summary.total.variances)
-        fits = _Search(base, rows, summary, grid, (X, sample_weight), progress)
-        candidates = fits.run(1 if is_remote(X) else n_cores)
-    if len({name for name, _ in grid}) > 1:
-        assert summary.sample is not None
-        return _compared(candidates, summary.sample, criterion)
-    return candidates
+        candidates = _Search(models, rows, summary, (X, sample_weight), progress).run(1 if is_remote(X) else n_cores)
+    assert summary.sample is not None
+    return candidates, summary.sample
 
 
 class _Search:
-    """Fits of a grid under way."""
+    """Fits under way."""
 
     def __init__(
-        self,
-        base: EGMM,
-        rows: Any,
-        summary: DataSummary,
-        grid: list[tuple[str, int]],
-        data: tuple[Any, Any],
-        progress: Progress,
+        self, models: list[EGMM], rows: Any, summary: DataSummary, data: tuple[Any, Any], progress: Progress
     ) -> None:
-        self.rows, self.summary, self.data, self.progress = rows, summary, data, progress
-        self.models = [_candidate_of(base, name, count) for name, count in grid]
-        self.names = [name for name, _ in grid]
-        self.seconds = EXPECTED_PASSES * sum(map(self._pass_seconds, self.models))
-        self.engine = choose_engine(base.engine, self.seconds)
+        self.models, self.rows, self.summary, self.data, self.progress = models, rows, summary, data, progress
+        self.seconds = EXPECTED_PASSES * sum(map(self._pass_seconds, models))
+        self.engine = choose_engine(models[0].engine, self.seconds)
         self.done: dict[int, Candidate] = {}
 
     def run(self, n_workers: int) -> list[Candidate]:
@@ -103,18 +105,20 @@ class _Search:
 
     def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
         """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""
-        groups: dict[Any, dict[int, Specification | None]] = {}
+        groups: dict[tuple[Any, ...], dict[int, Specification | None]] = {}
         for at in numbers:
             model = self.models[at]
             try:
                 _check_enough_rows(model, *self.summary.shape)
                 is_plain = model.focal_sets != "neighbours" if isinstance(model.focal_sets, str) else True
-                one = None
-                if is_plain and model.checkpoint is None and isinstance(model.init, str):
+                one: Specification | None = None
+                key: tuple[Any, ...] = (at,)
+                if is_plain and model.checkpoint is None:
                     one = specify(model, self.summary, family(model), gives_up=gives_up, engine=self.engine)
-                groups.setdefault(at if one is None else one.form, {})[at] = one
+                    key = (one.form, model.init if isinstance(model.init, str) else id(model.init))
+                groups.setdefault(key, {})[at] = one
             except ValueError as error:
-                self.done[at] = Candidate(model.n_clusters, self.names[at], failure=str(error))
+                self.done[at] = Candidate(model.n_clusters, model.covariance, failure=str(error))
         return sorted(groups.values(), key=lambda group: -self.models[next(iter(group))].n_clusters)
 
     def _fit_group(self, group: dict[int, Specification | None], gives_up: bool) -> dict[int, Candidate]:
@@ -135,16 +139,23 @@ class _Search:
                 raise  # It would meet every candidate.
             except ValueError as error:
                 found[at] = Failure(str(error))
+        if any(isinstance(one, ModelFit) and one.result.is_interrupted for one in found.values()):
+            raise KeyboardInterrupt
         seconds = (time.perf_counter() - began) / len(group)
         return {at: self._candidate(at, one, seconds) for at, one in found.items()}
 
     def _candidate(self, at: int, found: ModelFit | Failure, seconds: float) -> Candidate:
-        model, name = self.models[at], self.names[at]
+        model = self.models[at]
         if isinstance(found, Failure):
-            return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
+            return Candidate(model.n_clusters, model.covariance, failure=found.message, seconds=seconds)
         make = MixtureMaker(model, found, self.data)
         return Candidate(
-            model.n_clusters, name, make, mixture_criteria(found), seconds, outcome=Outcome.of_mixture(found)
+            model.n_clusters,
+            model.covariance,
+            make,
+            mixture_criteria(found),
+            seconds,
+            outcome=Outcome.of_mixture(found),
         )
 
 

@@ -208,7 +208,7 @@ def _across(one: FloatArray, two: FloatArray) -> FloatArray:
 def _best_turn(
     precisions: FloatArray, gaps: FloatArray, across: FloatArray, first: IntArray, second: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Cosine and sine (P, 1, ...) of the angles that planes (first, second) turn by, so that sum_k tr(P_k W_k) is least.
+    """Cosine and sine (P, 1, ...) of the turns of planes (first, second) that make sum_k tr(P_k W_k) least.
 
     `across` are the scatters' entries (first, second), `gaps` what (second, second) has more than (first, first).
     """
