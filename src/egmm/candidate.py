@@ -115,6 +115,11 @@ class Candidate:
         return None if self.make is None else self.make()
 
     @property
+    def title(self) -> str:
+        """What it is, such as "3 clusters, EEE"."""
+        return f"{self.n_clusters} cluster{'' if self.n_clusters == 1 else 's'}, {self.covariance}"
+
+    @property
     def is_fitted(self) -> bool:
         """Whether there is a fit."""
         return self.make is not None

@@ -1,26 +1,20 @@
 """How many clusters, and which covariance model."""
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
+from egmm._checks import check_choice, check_integer, check_random, reading_numbers
 from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
-from egmm.belief.focal import FocalSets
-from egmm.candidate import MARKS, Candidate, MixtureMaker, Outcome, mixture_criteria
+from egmm.candidate import MARKS, Candidate
 from egmm.cluster import (
     BPEC,
     CCM,
@@ -38,6 +32,7 @@ from egmm.cluster import (
     MultiViewECM,
     MultiViewECMdd,
 )
+<<<<<<< HEAD
 from egmm.em.covariance import LOW_RANK, chosen_models, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
@@ -54,9 +49,15 @@ from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
+=======
+from egmm.em.covariance import chosen_models
+from egmm.em.criteria import CRITERIA, first_best
+from egmm.mixture import EGMM
+>>>>>>> engine
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
-from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
+from egmm.rows.threads import resolve_jobs
+from egmm.search import search, unwarned
 
 COVARIANCE_BY = ("agreement", "criterion")
 """What chooses among the covariance models of the number of clusters that the criterion has chosen."""
@@ -64,17 +65,8 @@ COVARIANCE_BY = ("agreement", "criterion")
 CERTAINTY = 1.0
 """Prior weight on single clusters where covariance models are compared; decided on simulated and real data."""
 
-NEXT_WEIGHT = 0.85
-"""What a candidate's partition counts for where partitions are compared, as a share of the next better one's."""
-
 AT_ODDS = 0.03
 """The chosen partition is at odds with the others where another one agrees with them by so much better."""
-
-WORTH_THREADS = 2.0
-"""Seconds of passes in NumPy from which on fits run in several threads."""
-
-COMPARED_ROWS = 2_000
-"""Most rows of a sample on which partitions are compared."""
 
 
 class Index(NamedTuple):
@@ -214,7 +206,7 @@ class Selection:
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
-        lines.append(f"* chosen: {_clusters(self.n_clusters)}, {self.covariance}{how}")
+        lines.append(f"* chosen: {self._chosen.title}{how}")
         if self.alternative is not None:
             lines.append(f"^ {self.advice}")
         used = {mark for candidate in self.candidates for mark in candidate.marks}
@@ -257,10 +249,6 @@ class Selection:
             if (candidate.n_clusters, candidate.covariance) == (n_clusters, covariance):
                 return candidate
         return Candidate(n_clusters, covariance)
-
-
-def _clusters(count: int) -> str:
-    return f"{count} cluster{'' if count == 1 else 's'}"
 
 
 def select_model(
@@ -355,19 +343,20 @@ def select_model(
     grid = [(model, count) for model in models for count in counts]
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
         if isinstance(base, EGMM):
-            candidates = _search(base, grid, X, sample_weight, n_cores, progress, criterion)
+            candidates = search(base, grid, X, sample_weight, n_cores, progress, criterion)
         else:
             fit = {} if sample_weight is None else {"sample_weight": sample_weight}
             jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
             candidates = []
             for candidate in in_order(_fit_peer, jobs, n_cores):
                 candidates.append(candidate)
-                progress.update(len(candidates), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
+                progress.update(len(candidates), candidate.title)
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
     _ = selection.best  # Made now: the rows may change.
     return selection
 
 
+<<<<<<< HEAD
 # Mixtures ----------------------------------------------------------------------------------------------------
 
 
@@ -494,6 +483,8 @@ def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
     return candidate
 
 
+=======
+>>>>>>> engine
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
     name = type(estimator).__name__
@@ -503,14 +494,6 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
             check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
-
-
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
@@ -534,7 +517,7 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
     if n_jobs is not None and hasattr(model, "n_jobs"):
         model.n_jobs = n_jobs  # Beside other fits; what comes later may have all cores again.
     try:
-        with _unwarned():
+        with unwarned():
             model.fit(X, **options)
     except ReadError:
         raise  # It would meet every candidate.
@@ -547,6 +530,7 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
     return Candidate.of_model(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
+<<<<<<< HEAD
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
     """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
     is_regular = model.prior is not None or model.reg_covar != "auto"
@@ -574,6 +558,8 @@ def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> li
     return compared
 
 
+=======
+>>>>>>> engine
 def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:
     fitted = [candidate for candidate in candidates if candidate.is_fitted]
     if not fitted:

@@ -20,7 +20,8 @@ from egmm.candidate import Candidate
 from egmm.elliptical import elliptical_criterion
 from egmm.mixture import EGMM
 from egmm.rows import is_remote, remote_rows
-from egmm.selection import NEXT_WEIGHT, Selection
+from egmm.search import NEXT_WEIGHT
+from egmm.selection import Selection
 
 CLOSE = 3.0
 """Differences of EBIC below this are weak evidence (odds below 20 to 1): what is so close is named together."""

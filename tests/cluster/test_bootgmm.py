@@ -243,7 +243,7 @@ def test_where_all_replicates_are_narrow_none_is_left_out():
 
 
 def test_a_mixture_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr("egmm.mixture.check_parameters", lambda model: setattr(model, "max_iter", 1))
+    monkeypatch.setattr("egmm.search.check_parameters", lambda model: setattr(model, "max_iter", 1))
     with pytest.warns(ConvergenceWarning, match=r"The mixture chosen \(2 clusters, VVV\) did not converge"):
         BootGMM(2, n_bootstrap=10, covariance="VVV", random_state=0).fit(overlapping(3))
 

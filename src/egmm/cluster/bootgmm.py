@@ -218,7 +218,7 @@ class BootGMM(CredalClusterer):
         self.covariance_ = self.mixture_.covariance
         self.bic_ = -2 * self.mixture_.ebic_
         self.bic_table_ = [
-            {"n_clusters": c.n_clusters, "covariance": c.covariance, "bic": c.bic, "failure": c.failure}
+            {"n_clusters": c.n_clusters, "covariance": c.covariance, "bic": c.value("bic"), "failure": c.failure}
             for c in candidates
         ]
         self.means_ = self.mixture_.means_

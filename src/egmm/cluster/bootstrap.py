@@ -1,6 +1,5 @@
 """The steps of bootGMM before the masses: a mixture chosen by BIC, and its refits to bootstrap replicates."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -8,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import BoolArray, FloatArray, IntArray
-from egmm._parallel import in_order
 from egmm._progress import Progress
+from egmm.candidate import Candidate
 from egmm.cluster.prototypes import starting_means
 from egmm.em.criteria import first_best
 from egmm.em.replicates import Mixtures, Start, refit
@@ -21,6 +19,7 @@ from egmm.em.statistics import Moments, moments
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
+from egmm.search import fit_mixtures
 
 REFIT_TOL = 0.3
 """Tolerance on a replicate's log-likelihood: an ascent ends where steps gain about 0.01, a seventh of a standard error
@@ -37,16 +36,6 @@ BATCH_ENTRIES = 2**21
 
 COLLAPSED = 1e-3
 """Of the mixture's own variance along some direction: below it a replicate's cluster rests on too few distinct rows."""
-
-
-class Candidate(NamedTuple):
-    """One mixture tried: its BIC, or why there is none."""
-
-    n_clusters: int
-    covariance: str
-    model: EGMM | None
-    bic: float
-    failure: str = ""
 
 
 def draw_starts(
@@ -77,31 +66,18 @@ def choose_mixture(
     verbose: bool,
 ) -> tuple[EGMM, list[Candidate]]:
     """Fit every covariance model from every start; return the one of least BIC that is not degenerate, and all."""
-    choices = [(means, model) for model in covariances for means in starts]
-    jobs = [(clone(base).set_params(n_clusters=len(means), covariance=m, init=means), X) for means, m in choices]
-    candidates: list[Candidate] = []
-    with Progress("BootGMM: mixtures", len(jobs), enabled=verbose) as progress:
-        for candidate in in_order(_fit, jobs, resolve_jobs(n_jobs)):
-            candidates.append(candidate)
-            progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    fitted = [candidate.model for candidate in candidates if candidate.model is not None]
+    models = [
+        clone(base).set_params(n_clusters=len(means), covariance=covariance, init=means)
+        for covariance in covariances
+        for means in starts
+    ]
+    with Progress("BootGMM: mixtures", len(models), enabled=verbose) as progress:
+        candidates, _ = fit_mixtures(models, X, None, resolve_jobs(n_jobs), progress)
+    fitted = [candidate for candidate in candidates if candidate.is_fitted]
     if not fitted:
         raise ValueError(f"No mixture could be fitted: {candidates[0].failure}")
-    best = first_best([model.ebic_ for model in fitted], [not model.degenerate_ for model in fitted])
-    return fitted[best], candidates
-
-
-def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:
-    if n_jobs is not None:
-        model.set_params(n_jobs=n_jobs)
-    try:
-        with warnings.catch_warnings():
-            # The estimator speaks for the one mixture that is chosen.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X)
-    except ValueError as error:
-        return Candidate(model.n_clusters, model.covariance, None, float("nan"), str(error))
-    return Candidate(model.n_clusters, model.covariance, model, -2 * model.ebic_)
+    best = first_best([-one.value("bic") for one in fitted], [one.is_sound for one in fitted])
+    return fitted[best].model, candidates
 
 
 class Bootstrap(NamedTuple):

@@ -324,6 +324,9 @@ def _own(
 
 def _have_scatters(scatters: FloatArray, seconds: FloatArray, settings: Settings, layout: Layout) -> BoolArray:
     """Which fits have scatters above the rounding of moments about the centre, where clusters need their own."""
+    is_free = ~np.isin(settings.model, OWN_SHAPES)
+    if is_free.all():
+        return is_free
     first, second = products(scatters.shape[-1], layout.kind)
     floors = ROUND_OFF * np.abs(seconds[..., first == second])
     if layout.diagonal:
@@ -331,7 +334,7 @@ def _have_scatters(scatters: FloatArray, seconds: FloatArray, settings: Settings
     else:
         is_usable = np.asarray(np.isfinite(scatters).reshape(len(scatters), -1).all(axis=1))
         are_more = safe_cholesky(scatters - floors[..., None] * np.eye(scatters.shape[-1]), is_usable)[1]
-    return are_more | ~np.isin(settings.model, OWN_SHAPES)
+    return are_more | is_free
 
 
 def _scatters(seconds: FloatArray, dim: int, layout: Layout) -> FloatArray:

@@ -276,14 +276,13 @@ def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArra
     try:
         return np.linalg.cholesky(safe), is_usable.copy()
     except np.linalg.LinAlgError:
-        is_definite = is_usable.copy()
-        for at, one in enumerate(safe):
-            try:
-                safe[at] = np.linalg.cholesky(one)
-            except np.linalg.LinAlgError:
-                is_definite[at] = False
-                safe[at] = np.eye(matrices.shape[-1])
-        return safe, is_definite
+        if len(safe) == 1:
+            return np.broadcast_to(np.eye(matrices.shape[-1]), safe.shape).copy(), np.zeros(1, dtype=bool)
+        # One failure fails them all: the halves without it are factored as a whole.
+        halves = slice(None, len(safe) // 2), slice(len(safe) // 2, None)
+        found = [safe_cholesky(safe[half], is_usable[half]) for half in halves]
+        lower, is_definite = (np.concatenate(column) for column in zip(*found, strict=True))
+        return lower, is_definite
 
 
 def focal_gaussians(
