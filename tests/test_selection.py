@@ -178,13 +178,8 @@ def test_fits_that_collapse_are_given_up_unless_none_is_sound(rng, n_jobs) -> No
         assert candidate.model.converged_
         assert candidate.model.n_iter_ > unfinished.model.n_iter_
         assert candidate.criteria["ebic"] > unfinished.criteria["ebic"]
-<<<<<<< HEAD
-        alone = clone(candidate.model).fit(X).log_likelihood_
-        assert alone == pytest.approx(candidate.model.log_likelihood_, abs=1e-5 * len(X))
-=======
         alone = clone(candidate.model).fit(X)
         assert alone.log_likelihood_ == pytest.approx(candidate.model.log_likelihood_, abs=1e-5 * len(X))
->>>>>>> engine
 
 
 def test_a_cluster_of_few_rows_that_grows_is_not_given_up() -> None:

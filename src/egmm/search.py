@@ -16,9 +16,10 @@ from egmm._checks import check_random, check_spread
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.candidate import Candidate, MixtureMaker, Outcome, mixture_criteria
-from egmm.em.covariance import is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance
 from egmm.em.criteria import CRITERIA
 from egmm.em.fit import EXPECTED_PASSES, Failure, Specification, choose_engine, fit_all, seconds_in_numpy
+from egmm.em.noise import check_box
 from egmm.em.sample import Sample
 from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import naming_entries, open_rows
@@ -64,8 +65,11 @@ def fit_mixtures(
     with open_rows(clone(first), X, sample_weight, reset=True) as rows, one_blas_thread(), unwarned():
         diagonal = all(is_diagonal(resolve_covariance(model.covariance, rows.shape[1])) for model in models)
         with naming_entries(first, rows):
-            summary = summarise(rows, check_random(first.random_state), diagonal=diagonal)
+            with_box = bool(first.noise)
+            summary = summarise(rows, check_random(first.random_state), diagonal=diagonal, with_box=with_box)
         check_spread(summary.total.variances)
+        if summary.box is not None:
+            check_box(summary.box)
         candidates = _Search(models, rows, summary, (X, sample_weight), progress).run(1 if is_remote(X) else n_cores)
     assert summary.sample is not None
     return candidates, summary.sample
@@ -179,10 +183,11 @@ def unwarned() -> Iterator[None]:
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
     """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
     is_regular = model.prior is not None or model.reg_covar != "auto"
-    if n_rows <= n_features and not is_regular and not is_diagonal(resolve_covariance(model.covariance, n_features)):
+    covariance = resolve_covariance(model.covariance, n_features)
+    if n_rows <= n_features and not is_regular and covariance != LOW_RANK and not is_diagonal(covariance):
         raise ValueError(
             f"covariance={model.covariance!r} needs more rows than features, got {n_rows} and {n_features}; use a "
-            "diagonal model such as 'VVI', prior='default' or a number as reg_covar."
+            "diagonal model such as 'VVI', 'low-rank', prior='default' or a number as reg_covar."
         )
 
 

@@ -32,28 +32,9 @@ from egmm.cluster import (
     MultiViewECM,
     MultiViewECMdd,
 )
-<<<<<<< HEAD
-from egmm.em.covariance import LOW_RANK, chosen_models, is_diagonal, resolve_covariance
-from egmm.em.criteria import CRITERIA, first_best
-from egmm.em.fit import (
-    EXPECTED_PASSES,
-    Failure,
-    Specification,
-    choose_engine,
-    fit_all,
-    seconds_in_numpy,
-)
-from egmm.em.noise import check_box
-from egmm.em.sample import Sample
-from egmm.em.summary import DataSummary, summarise
-from egmm.fitted import naming_entries, open_rows
-from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
-=======
 from egmm.em.covariance import chosen_models
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.mixture import EGMM
->>>>>>> engine
 from egmm.plotting.selection import plot_criterion, plot_model_grid
 from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import resolve_jobs
@@ -356,135 +337,6 @@ def select_model(
     return selection
 
 
-<<<<<<< HEAD
-# Mixtures ----------------------------------------------------------------------------------------------------
-
-
-def _search(
-    base: EGMM,
-    grid: list[tuple[str, int]],
-    X: Any,
-    sample_weight: Any,
-    n_cores: int,
-    progress: Progress,
-    criterion: str,
-) -> list[Candidate]:
-    """Fit all mixtures of a grid; those of one form together."""
-    check_parameters(base)
-    with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
-        diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
-        with naming_entries(base, rows):
-            with_box = bool(base.noise)
-            summary = summarise(rows, check_random(base.random_state), diagonal=diagonal, with_box=with_box)
-        check_spread(summary.total.variances)
-        if summary.box is not None:
-            check_box(summary.box)
-        search = _Search(base, rows, summary, grid, (X, sample_weight), progress)
-        candidates = search.run(1 if is_remote(X) else n_cores)
-    if len({name for name, _ in grid}) > 1:
-        assert summary.sample is not None
-        return _compared(candidates, summary.sample, criterion)
-    return candidates
-
-
-class _Search:
-    """Fits of a grid under way."""
-
-    def __init__(
-        self,
-        base: EGMM,
-        rows: Any,
-        summary: DataSummary,
-        grid: list[tuple[str, int]],
-        data: tuple[Any, Any],
-        progress: Progress,
-    ) -> None:
-        self.rows, self.summary, self.data, self.progress = rows, summary, data, progress
-        self.models = [_candidate_of(base, name, count) for name, count in grid]
-        self.names = [name for name, _ in grid]
-        self.seconds = EXPECTED_PASSES * sum(map(self._pass_seconds, self.models))
-        self.engine = choose_engine(base.engine, self.seconds)
-        self.done: dict[int, Candidate] = {}
-
-    def run(self, n_workers: int) -> list[Candidate]:
-        """Fit all; what degenerates is given up, unless nothing is sound."""
-        self._fit(range(len(self.models)), n_workers, gives_up=True)
-        if not any(candidate.is_sound for candidate in self.done.values()):
-            given_up = [at for at, candidate in self.done.items() if candidate.is_given_up]
-            self._fit(given_up, n_workers, gives_up=False)
-        return [self.done[at] for at in range(len(self.models))]
-
-    def _pass_seconds(self, model: EGMM) -> float:
-        covariance = resolve_covariance(model.covariance, self.summary.shape[1])
-        return seconds_in_numpy(self.summary.shape, FocalSets.pairs(model.n_clusters).shares, covariance)
-
-    def _fit(self, numbers: Iterable[int], n_workers: int, *, gives_up: bool) -> None:
-        groups = self._groups(numbers, gives_up)
-        # Small steps of NumPy in several threads would only wait for each other.
-        with Threads(n_workers if self.seconds > WORTH_THREADS else 1) as threads:
-            for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
-                self.done |= found
-                last = next(reversed(found.values()))
-                self.progress.update(len(self.done), f"{_clusters(last.n_clusters)}, {last.covariance}")
-
-    def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
-        """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""
-        groups: dict[Any, dict[int, Specification | None]] = {}
-        for at in numbers:
-            model = self.models[at]
-            try:
-                _check_enough_rows(model, *self.summary.shape)
-                is_plain = model.focal_sets != "neighbours" if isinstance(model.focal_sets, str) else True
-                one = None
-                if is_plain and model.checkpoint is None and isinstance(model.init, str):
-                    one = specify(model, self.summary, family(model), gives_up=gives_up, engine=self.engine)
-                groups.setdefault(at if one is None else one.form, {})[at] = one
-            except ValueError as error:
-                self.done[at] = Candidate(model.n_clusters, self.names[at], failure=str(error))
-        return sorted(groups.values(), key=lambda group: -self.models[next(iter(group))].n_clusters)
-
-    def _fit_group(self, group: dict[int, Specification | None], gives_up: bool) -> dict[int, Candidate]:
-        began = time.perf_counter()
-        found: dict[int, ModelFit | Failure] = {}
-        specifications = [one for one in group.values() if one is not None]
-        if specifications:
-            results = fit_all(self.rows, self.summary, specifications)
-            for at, result in zip(group, results, strict=True):
-                if isinstance(result, Failure):
-                    found[at] = result
-                else:
-                    found[at] = ModelFit(family(self.models[at]), result)
-        for at in group if not specifications else ():
-            try:
-                found[at] = fit_model(self.models[at], self.rows, self.summary, gives_up=gives_up)
-            except ReadError:
-                raise  # It would meet every candidate.
-            except ValueError as error:
-                found[at] = Failure(str(error))
-        seconds = (time.perf_counter() - began) / len(group)
-        return {at: self._candidate(at, one, seconds) for at, one in found.items()}
-
-    def _candidate(self, at: int, found: ModelFit | Failure, seconds: float) -> Candidate:
-        model, name = self.models[at], self.names[at]
-        if isinstance(found, Failure):
-            return Candidate(model.n_clusters, name, failure=found.message, seconds=seconds)
-        make = MixtureMaker(model, found, self.data)
-        return Candidate(
-            model.n_clusters, name, make, mixture_criteria(found), seconds, outcome=Outcome.of_mixture(found)
-        )
-
-
-def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
-    """A candidate to be fitted; each keeps its own checkpoint."""
-    candidate = clone(base).set_params(n_clusters=n_clusters, covariance=covariance)
-    if base.checkpoint is not None:
-        path = Path(base.checkpoint)
-        candidate.checkpoint = path.with_name(f"{path.stem}-{n_clusters}-{covariance}{path.suffix}")
-    return candidate
-
-
-=======
->>>>>>> engine
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
     name = type(estimator).__name__
@@ -530,36 +382,6 @@ def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: in
     return Candidate.of_model(model.n_clusters, name, model, criteria, time.perf_counter() - began)
 
 
-<<<<<<< HEAD
-def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
-    """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
-    is_regular = model.prior is not None or model.reg_covar != "auto"
-    covariance = resolve_covariance(model.covariance, n_features)
-    if n_rows <= n_features and not is_regular and covariance != LOW_RANK and not is_diagonal(covariance):
-        raise ValueError(
-            f"covariance={model.covariance!r} needs more rows than features, got {n_rows} and {n_features}; use a "
-            "diagonal model such as 'VVI', 'low-rank', prior='default' or a number as reg_covar."
-        )
-
-
-def _compared(candidates: list[Candidate], sample: Sample, criterion: str) -> list[Candidate]:
-    """Candidates with the agreement of their partitions of a sample."""
-    sound = [at for at, candidate in enumerate(candidates) if candidate.is_sound]
-    sound.sort(key=lambda at: candidates[at].value(criterion), reverse=CRITERIA[criterion])
-    compared, drawn = list(candidates), sample.places(COMPARED_ROWS)
-    with one_blas_thread():
-        for count in {candidates[at].n_clusters for at in sound}:
-            places = [at for at in sound if candidates[at].n_clusters == count]
-            labels = np.array([candidates[at].labels(sample.rows[drawn]) for at in places])
-            weights = NEXT_WEIGHT ** np.arange(len(places))
-            agreements = rand_matrix(labels, sample.weights[drawn]) @ weights / weights.sum()
-            for at, agreement in zip(places, agreements, strict=True):
-                compared[at] = replace(candidates[at], agreement=float(agreement))
-    return compared
-
-
-=======
->>>>>>> engine
 def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: bool) -> Candidate:
     fitted = [candidate for candidate in candidates if candidate.is_fitted]
     if not fitted:
