@@ -157,11 +157,7 @@ def unseal(place: Path) -> None:
 
 
 def _files(place: Path) -> list[str]:
-    return [
-        path.relative_to(place).as_posix()
-        for path in place.rglob("*")
-        if path.is_file() and path.name != SEAL
-    ]
+    return [path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file() and path.name != SEAL]
 
 
 def _sum(path: Path) -> str:

@@ -38,7 +38,7 @@ from egmm.cluster import (
     MultiViewECM,
     MultiViewECMdd,
 )
-from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance
+from egmm.em.covariance import chosen_models, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import CRITERIA, first_best
 from egmm.em.fit import (
     EXPECTED_PASSES,
@@ -382,7 +382,9 @@ def _search(
     """Fit all mixtures of a grid; those of one form together."""
     check_parameters(base)
     with open_rows(clone(base), X, sample_weight, reset=True) as rows, one_blas_thread(), _unwarned():
-        diagonal = all(is_diagonal(resolve_covariance(name, rows.shape[1])) for name, _ in grid)
+        models = [resolve_covariance(name, rows.shape[1]) for name, _ in grid]
+        warn_of_many_features(models, rows.shape[1])
+        diagonal = all(is_diagonal(model) for model in models)
         with naming_entries(base, rows):
             summary = summarise(rows, check_random(base.random_state), diagonal=diagonal)
         check_spread(summary.total.variances)

@@ -28,6 +28,7 @@ SHORT = {"rows": 60, "peers": 40, "models": 120, "files": 80, "commands": 25, "p
 SENTENCE = (ValueError, TypeError, OSError)
 """What may be raised; `LinAlgError` is a ValueError, but a bare one says nothing."""
 
+
 def examples(kind: str) -> Any:
     """How many examples to try, and whether they are the same every time."""
     asked = settings.get_profile("fuzz")

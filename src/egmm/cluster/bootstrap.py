@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm._parallel import in_order
@@ -45,7 +44,7 @@ class Candidate(NamedTuple):
     n_clusters: int
     covariance: str
     model: EGMM | None
-    bic: float
+    bic: float | None
     failure: str = ""
 
 
@@ -97,10 +96,10 @@ def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:
     try:
         with warnings.catch_warnings():
             # The estimator speaks for the one mixture that is chosen.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", UserWarning)
             model.fit(X)
     except ValueError as error:
-        return Candidate(model.n_clusters, model.covariance, None, float("nan"), str(error))
+        return Candidate(model.n_clusters, model.covariance, None, None, str(error))
     return Candidate(model.n_clusters, model.covariance, model, -2 * model.ebic_)
 
 
