@@ -159,7 +159,10 @@ def test_links_move_rows(rng, batch_size):
     corner, number = np.arange(40) % 4, np.arange(0, 40, 4)[:, None]
     X = np.array([[0.0, 0.0], [0.0, 5.0], [5.0, 0.0], [5.0, 5.0]])[corner] + 0.3 * rng.normal(size=(40, 2))
     for first, second, cluster in (([0, 1], [2, 3], [0, 0, 1, 1]), ([0, 2], [1, 3], [0, 1, 0, 1])):
-        links = {"must_link": np.concatenate([number + first, number + second]), "cannot_link": number + np.array([0, 3])}
+        links = {
+            "must_link": np.concatenate([number + first, number + second]),
+            "cannot_link": number + np.array([0, 3]),
+        }
         model = NNEVCLUS(2, batch_size=batch_size, xi=1.0, tol=1e-3, random_state=0).fit(X, **links)
         assert ari(np.array(cluster)[corner], model.labels_) == 1.0
 
