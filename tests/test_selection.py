@@ -529,3 +529,26 @@ def test_the_empty_set_is_refused_whatever_the_engine(rng) -> None:
     for engine in ("numpy", "numba"):
         with pytest.raises(ValueError, match="focal_sets must not hold the empty set"):
             select_model(X, [2], focal_sets=[{0}, {1}, set()], engine=engine, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, covariance: EGMM(2, covariance=covariance, random_state=0).fit(X),
+        lambda X, covariance: select_model(X, [2], covariance=[covariance], random_state=0),
+        lambda X, covariance: BootGMM(2, covariance=covariance, n_bootstrap=5, random_state=0).fit(X),
+    ],
+    ids=["EGMM", "select_model", "BootGMM"],
+)
+def test_many_features_are_said_to_take_long_once_and_at_once(monkeypatch, rng, fit) -> None:
+    monkeypatch.setattr("egmm.em.covariance.MANY_FEATURES", 3)
+    X = rng.normal(size=(40, 3)) + 9.0 * (np.arange(40) % 2)[:, None]
+    expected = (
+        "X has 3 features: a full covariance has 6 numbers, and every step may take minutes; a diagonal model such as "
+        "covariance='VVI' takes seconds, and verbose=1 shows how far a fit is."
+    )
+    with pytest.warns(UserWarning, match="may take minutes") as told:
+        fit(X, "VVV")
+    assert [str(one.message) for one in told] == [expected]
+    fit(X, "VVI")
+    fit(X[:, :2], "VVV")

@@ -43,20 +43,33 @@ def cached_in(folder: Path) -> Callable[..., Callable[..., Any]]:
     def cached(**options: Any) -> Callable[..., Any]:
         def decorate(function: Callable[..., Any]) -> Any:
             place = cache_directory(folder)
-            if place is None:
+            if place is None or CONFIG.DISABLE_JIT:
                 return numba.njit(**options)(function)
             before = CONFIG.CACHE_DIR
             CONFIG.CACHE_DIR = str(place)
             try:
-                return numba.njit(cache=True, **options)(function)
+                compiled: Any = numba.njit(cache=True, **options)(function)
             except RuntimeError:  # Numba finds no place for this function.
                 return numba.njit(**options)(function)
             finally:
                 CONFIG.CACHE_DIR = before
+            kept = compiled._cache
+            kept.load_overload, kept.save_overload = _tried(kept.load_overload), _tried(kept.save_overload)
+            return compiled
 
         return decorate
 
     return cached
+
+
+def _tried(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that does nothing where a disk has filled or failed since the import."""
+
+    def tried(*args: Any) -> Any:
+        with suppress(OSError):
+            return call(*args)
+
+    return tried
 
 
 @cache
@@ -131,7 +144,7 @@ def seal(place: Path) -> None:
 
 
 def unseal(place: Path) -> None:
-    """Remove files that are not what they were sealed as: they are compiled again."""
+    """Remove files that are not what they were sealed as, such as remains of killed processes: they are made again."""
     try:
         sums = json.loads((place / SEAL).read_text(encoding="utf-8"))
         known = dict(sums)
@@ -144,11 +157,7 @@ def unseal(place: Path) -> None:
 
 
 def _files(place: Path) -> list[str]:
-    return [
-        path.relative_to(place).as_posix()
-        for path in place.rglob("*")
-        if path.is_file() and not path.name.startswith((SEAL, "probe-"))
-    ]
+    return [path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file() and path.name != SEAL]
 
 
 def _sum(path: Path) -> str:

@@ -31,7 +31,7 @@ from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
 from egmm.em.completion import DataMoments, data_moments
-from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import ebic_of, n_free_parameters
 from egmm.em.factors import most_factors
 from egmm.em.factors import variances as diagonals
@@ -70,6 +70,9 @@ from egmm.rows.threads import one_blas_thread, resolve_jobs
 STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
+
+FAR = 1e6
+"""Deviations between a batch and all clusters beyond which squares hide what is within clusters."""
 
 
 class ModelFit(NamedTuple):
@@ -322,6 +325,7 @@ class EGMM(ClusterMixin, FittedMixture):
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(open_rows(self, X, sample_weight, reset=True))
+                warn_of_many_features([resolve_covariance(self.covariance, rows.shape[1])], rows.shape[1])
                 opened.enter_context(one_blas_thread())
                 knowledge = read_knowledge(given, rows.shape[0], self.n_clusters) if given.is_any else None
                 summary = summary_of(self, rows)
@@ -374,9 +378,7 @@ class EGMM(ClusterMixin, FittedMixture):
             with np.errstate(all="ignore"):  # of rows so far away that no model fits them
                 self._stream = stream = before.after(rows, batch)
                 if not stream.is_proper:
-                    raise ValueError(
-                        f"{_distance(self, batch.whole)}, too far for one model of all rows; fit the two apart."
-                    )
+                    raise ValueError(_why_no_step(self, batch.whole))
                 set_parameters(self, stream.params, stream.problem)
             set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
@@ -657,14 +659,22 @@ def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
-def _distance(model: EGMM, batch: Moments) -> str:
-    """Say how far a batch is from the model."""
+def _why_no_step(model: EGMM, batch: Moments) -> str:
+    """Say why there is no model after a batch: it is far away, or a covariance collapses."""
     within = model.stored_focal_covariances_
     variances = within if is_diagonal(model.covariance_) else diagonals(within)
     spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
     away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
     column = int(away.argmax())
-    return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
+    if away[column] < FAR:
+        return (
+            "X leaves a covariance that is not positive definite; use larger batches, a larger reg_covar, "
+            "prior='default' or fewer clusters."
+        )
+    return (
+        f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}, too far for one model of "
+        "all rows; fit the two apart."
+    )
 
 
 def set_labels(model: EGMM, rows: Any, knowledge: Knowledge | None = None) -> None:

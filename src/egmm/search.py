@@ -16,7 +16,7 @@ from egmm._checks import check_random, check_spread
 from egmm._progress import Progress
 from egmm.belief.focal import FocalSets
 from egmm.candidate import Candidate, MixtureMaker, Outcome, mixture_criteria
-from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance
+from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import CRITERIA
 from egmm.em.fit import EXPECTED_PASSES, Failure, Specification, choose_engine, fit_all, seconds_in_numpy
 from egmm.em.noise import check_box
@@ -63,7 +63,9 @@ def fit_mixtures(
     first = models[0]
     check_parameters(first)
     with open_rows(clone(first), X, sample_weight, reset=True) as rows, one_blas_thread(), unwarned():
-        diagonal = all(is_diagonal(resolve_covariance(model.covariance, rows.shape[1])) for model in models)
+        covariances = [resolve_covariance(model.covariance, rows.shape[1]) for model in models]
+        warn_of_many_features(covariances, rows.shape[1])
+        diagonal = all(map(is_diagonal, covariances))
         with naming_entries(first, rows):
             with_box = bool(first.noise)
             summary = summarise(rows, check_random(first.random_state), diagonal=diagonal, with_box=with_box)

@@ -453,12 +453,3 @@ def test_help_says_what_is_done(call: Any) -> None:
 def test_all_covariances_have_two_names(call: Any, rows: Path, name: str) -> None:
     said = json.loads(call("select", rows, "-c", "2", "--label", "side", "--covariance", name, "--json").stdout)
     assert len(said["candidates"]) == 14
-
-
-@pytest.mark.slow
-def test_many_columns_are_said_to_take_long(call: Any, tmp_path: Path) -> None:
-    np.save(tmp_path / "wide.npy", np.random.default_rng(0).normal(size=(12, 1000)))
-    result = call("fit", "wide.npy", "-c", "1", "--covariance", "EII", "--no-plots")
-    assert result.returncode == 0
-    expected = "There are 1000 columns: a full covariance has 500 500 numbers, and every step may take minutes; "
-    assert result.stderr.startswith(expected + "diagonal models such as --covariance VVI take seconds.")

@@ -234,6 +234,17 @@ def test_no_mixture_no_bootstrap():
         BootGMM(3, covariance="VVV", reg_covar=0.0, random_state=0).fit(X)
 
 
+def test_mixtures_that_could_not_be_fitted_have_a_reason_and_no_bic():
+    # Two clusters are of a point each: they have no covariance of their own.
+    X = np.repeat([[0.0, 0.0], [1.0, 4.0], [5.0, 1.0], [6.0, 6.0]], 4, axis=0)
+    options = {"covariance": ["EII", "VVV"], "n_bootstrap": 10, "reg_covar": 0.0, "random_state": 0}
+    sound, failed = BootGMM(3, **options).fit(X).bic_table_
+    assert np.isfinite(sound["bic"])
+    assert sound["failure"] == ""
+    assert failed["bic"] is None
+    assert "the VVV covariance of clusters" in failed["failure"]
+
+
 def test_where_all_replicates_are_narrow_none_is_left_out():
     X = overlapping(0)
     model = EGMM(2, focal_sets="singletons", covariance="VVV", random_state=0).fit(X)

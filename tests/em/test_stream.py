@@ -185,3 +185,12 @@ def test_a_far_batch_says_what_is_wrong(covariance, shift) -> None:
     with pytest.raises(ValueError, match=expected):
         model.partial_fit(X[:50] + shift)
     np.testing.assert_array_equal(model.means_, before)
+
+
+def test_a_batch_that_leaves_no_covariance_says_what_is_wrong() -> None:
+    rng = np.random.default_rng(27)
+    X = rng.normal(size=(12, 2))[rng.integers(0, 4, 12)] + 1e-9 * rng.normal(size=(12, 2))
+    model = EGMM(2, covariance="VII", random_state=0, reg_covar=0.0, tol=1e-10).fit(X)
+    expected = "X leaves a covariance that is not positive definite; use larger batches, a larger reg_covar"
+    with pytest.raises(ValueError, match=expected):
+        model.partial_fit(X[:3])

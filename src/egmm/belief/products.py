@@ -132,9 +132,18 @@ def _apply(operations: Sequence[Operation], states: IntArray, by: IntArray) -> I
     return np.stack([op(states[:, e], by[e]) for e, op in enumerate(operations)], axis=1)
 
 
+def _distinct(states: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct states in order, and the number of each one's; single integers are sorted much faster than rows."""
+    if states.shape[1] > 1:
+        found, inverse = np.unique(states, axis=0, return_inverse=True)
+        return found, inverse.reshape(-1)
+    numbers, inverse = np.unique(states[:, 0], return_inverse=True)
+    return numbers[:, None], inverse
+
+
 def _split(left: IntArray, right: IntArray, operations: Sequence[Operation]) -> list[_Node]:
     """Group the right states under every left state, each from the coarsest grouping that still tells them apart."""
-    n_groups = np.array([len(np.unique(_apply(operations, right, state), axis=0)) for state in left])
+    n_groups = np.array([len(_distinct(_apply(operations, right, state))[0]) for state in left])
     nodes: list[_Node] = []
     placed = np.empty((0, left.shape[1]), dtype=np.int64)
     sizes = np.empty(0, dtype=np.int64)
@@ -143,8 +152,8 @@ def _split(left: IntArray, right: IntArray, operations: Sequence[Operation]) -> 
         finer = np.flatnonzero((_apply(operations, placed, state) == state).all(axis=1))
         parent = int(finer[np.argmin(sizes[finer])]) if finer.size else -1
         above = nodes[parent].states if parent >= 0 else right
-        states, inverse = np.unique(_apply(operations, above, state), axis=0, return_inverse=True)
-        members = np.split(np.argsort(inverse.reshape(-1), kind="stable"), np.cumsum(np.bincount(inverse.ravel()))[:-1])
+        states, inverse = _distinct(_apply(operations, above, state))
+        members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
         nodes.append(_Node(int(column), parent, members, states))
         placed = np.vstack([placed, state])
         sizes = np.append(sizes, len(states))

@@ -15,9 +15,6 @@ from egmm.selection import CERTAINTY
 CONSTANT = 1e-15
 """Deviation, relative to the mean, that rounding alone leaves in a column."""
 
-MANY_COLUMNS = 1000
-"""Columns whose full covariances take long."""
-
 DEPENDENT = 1e-11
 """Eigenvalue of the columns' correlations that rounding alone leaves of a zero."""
 
@@ -27,15 +24,7 @@ SINGULAR = "a full covariance is singular, and the likelihood then comes from th
 def notes_on(data: Data, total: Moments) -> list[str]:
     """Tell which columns are left out, for which a covariance is singular, and how many rows have no class."""
     without_class = [] if data.labels is None else _without_class(data.labels)
-    return [*data.notes, *_slow(len(data.names)), *_singular(total, data.names), *without_class]
-
-
-def _slow(n_columns: int) -> list[str]:
-    if n_columns < MANY_COLUMNS:
-        return []
-    size = spaced(n_columns * (n_columns + 1) // 2)
-    what = f"There are {n_columns} columns: a full covariance has {size} numbers, and every step may take minutes"
-    return [f"{what}; diagonal models such as --covariance VVI, and low-rank, take seconds."]
+    return [*data.notes, *_singular(total, data.names), *without_class]
 
 
 def notes_on_request(request: Request) -> list[str]:

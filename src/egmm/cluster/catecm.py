@@ -28,6 +28,8 @@ class CatECM(CredalClusterer):
     A cluster's mode takes in each column the category with the largest sum of :math:`m_{ik}^\beta` of the single
     cluster, if that lowers J.
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_clusters : int, default=2

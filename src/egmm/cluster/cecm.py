@@ -37,6 +37,8 @@ class CECM(PrototypeClusterer):
     the masses of :class:`ECM`; those of a row with links, its partners' held, solve a small quadratic program exactly.
     Masses, prototypes and metrics follow each other, and the objective never rises.
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_clusters : int, default=2

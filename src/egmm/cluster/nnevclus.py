@@ -13,7 +13,7 @@ from egmm.cluster.base import CredalClusterer
 from egmm.cluster.network import Network
 from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, dissimilarities
 from egmm.cluster.relational.pairs import ListedPairs, check_d0, conflict_targets, draw_others, sampled_pairs
-from egmm.links import PairForms
+from egmm.links import Links, PairForms, check_links
 from egmm.rows.threads import one_blas_thread
 
 DEFAULT_PAIRS = 100
@@ -49,9 +49,19 @@ class NNEVCLUS(CredalClusterer):
         + \frac{\lambda}{2} \sum_l \overline{W_l^2}
 
     with the conflict and the targets of :class:`EVCLUS`, J(i) being K others of row i, and the last term the mean
-    squared weights of each layer. All rows at once are fitted by the method L-BFGS, batches by Adam's, with all pairs
-    within a batch. Neither needs the dissimilarities of all pairs. With `novelty` a one-class support vector
-    machine rates how usual a row is, and unusual rows give mass to the empty set.
+    squared weights of each layer. Links between rows, if any, add the term
+
+    .. math:: \frac{\xi}{2 |L|} \Bigl( \sum_{(i,j) \in M} 1 - Pl_{ij} + Pl_{i \bar j}
+        + \sum_{(i,j) \in C} 1 - Pl_{i \bar j} + Pl_{ij} \Bigr),
+
+    M being the pairs known to share a cluster, C those known not to, and :math:`Pl_{ij}` and :math:`Pl_{i \bar j}` the
+    plausibilities that two rows do and that they do not.
+
+    All rows at once are fitted by the method L-BFGS, batches by Adam's, with all pairs within a batch. Neither needs
+    the dissimilarities of all pairs. With `novelty` a one-class support vector machine rates how usual a row is, and
+    unusual rows give mass to the empty set.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
@@ -80,6 +90,8 @@ class NNEVCLUS(CredalClusterer):
         Coefficient of its Gaussian kernel, for features of deviation 1.
     penalty : float, default=0.0
         :math:`\lambda`, weight of the squared weights.
+    xi : float, default=0.5
+        :math:`\xi`, weight of the links given to `fit`, from 0 to 1.
     init : 'random', default='random'
         Weights are drawn uniformly.
     n_init : int, default=1
@@ -144,6 +156,7 @@ class NNEVCLUS(CredalClusterer):
         novelty_nu: float = 0.2,
         novelty_gamma: float = 0.2,
         penalty: float = 0.0,
+        xi: float = 0.5,
         init: str = "random",
         n_init: int = 1,
         tol: float = 1e-6,
@@ -161,13 +174,14 @@ class NNEVCLUS(CredalClusterer):
         self.novelty_nu = novelty_nu
         self.novelty_gamma = novelty_gamma
         self.penalty = penalty
+        self.xi = xi
         self.init = init
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, must_link: Any = None, cannot_link: Any = None) -> Self:  # noqa: ARG002
         """Train the network.
 
         Parameters
@@ -176,6 +190,8 @@ class NNEVCLUS(CredalClusterer):
             Rows to cluster.
         y : None
             Ignored.
+        must_link, cannot_link : array-like of shape (n_links, 2), default=None
+            Pairs of row numbers known to share a cluster, or not to.
 
         Returns
         -------
@@ -190,6 +206,7 @@ class NNEVCLUS(CredalClusterer):
                     f"n_clusters={n_clusters} but X has only {n_distinct} distinct rows; use fewer clusters."
                 )
             self.focal_sets_ = FocalSets.of(self.focal_sets, n_clusters, empty=True)
+            links = check_links(must_link, cannot_link, len(X))
             tol, max_iter = self._check_stopping()
             check_choice("init", self.init, ("random",))
             if isinstance(self.metric, str) and self.metric == "precomputed":
@@ -198,7 +215,7 @@ class NNEVCLUS(CredalClusterer):
             self._scaling = scaling_of(X)
             self._machine = self._learn_novelty(X, random)
             with one_blas_thread():
-                best = self._train(X, random, tol, max_iter)
+                best = self._train(X, links, random, tol, max_iter)
             self.network_ = best.network
             self.objective_history_, self.objective_ = np.array(best.history), best.objective
             self.n_iter_, self.converged_ = max(1, len(best.history) - 1), best.converged
@@ -207,17 +224,19 @@ class NNEVCLUS(CredalClusterer):
             self._warn(f"did not converge in max_iter={max_iter} iterations; raise max_iter or tol.")
         return self
 
-    def _train(self, X: FloatArray, random: np.random.RandomState, tol: float, max_iter: int) -> "Trained":
-        penalty = check_real("penalty", self.penalty, 0)
-        rows = Rows(self._scaling.apply(X), self._decision(X))
+    def _train(
+        self, X: FloatArray, links: Links, random: np.random.RandomState, tol: float, max_iter: int
+    ) -> "Trained":
+        rows, forms = Rows(self._scaling.apply(X), self._decision(X)), PairForms.of(self.focal_sets_)
+        penalty, xi = check_real("penalty", self.penalty, 0), check_real("xi", self.xi, 0, 1)
+        prices, disjoint = Prices(penalty, LinkPrice(rows, links, forms, xi)), forms.disjoint
         sizes = [X.shape[1], *self._hidden(), len(self.focal_sets_)]
         batch_size = self._batch_size(len(X))
-        disjoint = PairForms.of(self.focal_sets_).disjoint
         runs = []
         if batch_size is None:
-            loss = PairLoss(rows, self._pairs(X, random), disjoint, penalty)
+            loss = PairLoss(rows, self._pairs(X, random), disjoint, prices)
         else:
-            batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, penalty, batch_size)
+            batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, prices, batch_size)
         for _ in range(check_integer("n_init", self.n_init, 1)):
             network = Network.drawn(sizes, random, has_novelty=self._machine is not None)
             if batch_size is None:
@@ -307,19 +326,53 @@ class Trained(NamedTuple):
     converged: bool
 
 
-def weight_penalty(network: Network, penalty: float) -> tuple[float, Network]:
-    """Half the mean squared weights of the layers times the penalty, and its gradient."""
-    value = penalty / 2 * sum(float(np.square(layer).mean()) for layer in network.layers)
-    return value, Network(
-        tuple(penalty * layer / layer.size for layer in network.layers), np.zeros_like(network.novelty)
-    )
+class LinkPrice:
+    """What links cost that the masses of their rows speak against."""
+
+    def __init__(self, rows: Rows, links: Links, forms: PairForms, xi: float) -> None:
+        ends = np.concatenate([links.must, links.cannot])
+        linked, places = np.unique(ends, return_inverse=True)
+        self._rows, self._ends = rows.at(linked), places.reshape(ends.shape)
+        self._is_must = (np.arange(len(ends)) < len(links.must))[:, None]
+        # One minus the plausibility of one cluster is the conflict.
+        self._together = forms.disjoint + forms.plausibly_apart
+        self._scale = xi / (2 * max(1, len(ends)))
+
+    def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
+        """The price, and its gradient by all parameters in one vector."""
+        found = network.forward(*self._rows)
+        one, other = (found.mass[self._ends[:, side]] for side in (0, 1))
+        slope = np.zeros_like(found.mass)
+        np.add.at(slope, self._ends[:, 0], self._scale * self._prices(other))
+        np.add.at(slope, self._ends[:, 1], self._scale * self._prices(one))
+        price = self._scale * float(np.vdot(one, self._prices(other)))
+        return price, network.backward(found, slope, self._rows.decision).flat()
+
+    def _prices(self, mass: FloatArray) -> FloatArray:
+        """What a link costs with each set for the other end, (n_links, f)."""
+        together = mass @ self._together
+        return np.where(self._is_must, together, 2 - together)
+
+
+class Prices(NamedTuple):
+    """What J has beside the pairs."""
+
+    penalty: float
+    links: LinkPrice
+
+    def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
+        """Half the mean squared weights of the layers times the penalty, and the links; and the gradient."""
+        value = self.penalty / 2 * sum(float(np.square(layer).mean()) for layer in network.layers)
+        slopes = tuple(self.penalty * layer / layer.size for layer in network.layers)
+        price, by_links = self.links.value_and_gradient(network)
+        return value + price, Network(slopes, np.zeros_like(network.novelty)).flat() + by_links
 
 
 class PairLoss:
     """J of a network on listed pairs of all rows."""
 
-    def __init__(self, rows: Rows, pairs: ListedPairs, disjoint: FloatArray, penalty: float) -> None:
-        self._rows, self._pairs, self._disjoint, self._penalty = rows, pairs, disjoint, penalty
+    def __init__(self, rows: Rows, pairs: ListedPairs, disjoint: FloatArray, prices: Prices) -> None:
+        self._rows, self._pairs, self._disjoint, self._prices = rows, pairs, disjoint, prices
         self._scale = 2 / len(pairs.others)
 
     def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
@@ -332,8 +385,8 @@ class PairLoss:
         pairs = (self._pairs.starts, self._pairs.others, self._pairs.targets)
         loss = evclus.conflict_gradient(*pairs, mass, mass @ self._disjoint, slope)
         by_pairs = network.backward(found, self._scale * slope, self._rows.decision)
-        price, by_price = weight_penalty(network, self._penalty)
-        return self._scale * float(loss) + price, by_pairs.flat() + by_price.flat()
+        price, by_price = self._prices.value_and_gradient(network)
+        return self._scale * float(loss) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int) -> Trained:
         """Minimise from the given weights."""
@@ -363,11 +416,11 @@ class Batches:
         metric: Any,
         d0: float,
         disjoint: FloatArray,
-        penalty: float,
+        prices: Prices,
         batch_size: int,
     ) -> None:
         self._X, self._rows, self._metric, self._d0 = X, rows, metric, d0
-        self._disjoint, self._penalty, self._batch_size = disjoint, penalty, batch_size
+        self._disjoint, self._prices, self._batch_size = disjoint, prices, batch_size
 
     def value_and_gradient(self, network: Network, places: Any) -> tuple[float, FloatArray]:
         """J on the pairs within some rows, and its gradient by all parameters in one vector."""
@@ -379,8 +432,8 @@ class Batches:
         np.fill_diagonal(gaps, 0)
         scale = 1 / (len(gaps) * (len(gaps) - 1))
         by_pairs = network.backward(found, 4 * scale * gaps @ apart, rows.decision)
-        price, by_price = weight_penalty(network, self._penalty)
-        return scale * float(np.vdot(gaps, gaps)) + price, by_pairs.flat() + by_price.flat()
+        price, by_price = self._prices.value_and_gradient(network)
+        return scale * float(np.vdot(gaps, gaps)) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int, random: np.random.RandomState) -> Trained:
         """Pass over the rows in random batches until the mean loss of an epoch has settled."""

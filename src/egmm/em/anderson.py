@@ -144,7 +144,8 @@ def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatAr
     firsts = 1 / (counts[..., None] * variances[:, None])
     first, second = products(dim, layout.second_kind)
     # Of a symmetric matrix a product of two features is there once: it counts twice.
-    own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
+    with np.errstate(over="ignore"):  # What varies beyond all measure weighs nothing.
+        own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
     seconds = own[:, None] / (scatter_counts.sum(axis=1, keepdims=True) if layout.pools else scatter_counts)[..., None]
     tails = None if moments.tails is None else tail_metric(moments.tails, set_counts.sum(axis=1))
     return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds, tails).vector(layout)

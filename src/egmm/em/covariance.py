@@ -1,5 +1,7 @@
 """The fourteen covariance models: their names, what they share, how many parameters they have."""
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from egmm._checks import check_choice, check_integer, listed
@@ -13,8 +15,12 @@ LOW_RANK = "low-rank"
 SHARED = ("EII", "EEI", "EEE", LOW_RANK)
 """Models with one covariance for all clusters."""
 
-COMMON_UNITS = ("EII", "VII", "EVE", "VVE", "EEV", "VEV")
-"""Models that change when features are scaled apart: spheres, and shapes or axes that clusters share or not."""
+COMMON_UNITS = {"EII": 1e150, "VII": 1e150, "EVE": 1e10, "VVE": 1e10, "EEV": 1e10, "VEV": 1e10}
+"""Models that change when features are scaled apart: spheres, and shapes or axes that clusters share or not; with the
+ratio of features' deviations beyond which squares overflow, or rounding hides the axes of small features."""
+
+MANY_FEATURES = 1000
+"""Features whose full covariances take long."""
 
 ALIASES = {"tied": "EEE", "full": "VVV", "diag": "VVI", "spherical": "VII"}
 """scikit-learn's words."""
@@ -71,6 +77,19 @@ def chosen_models(covariance: Any, n_features: int) -> list[str]:
 def is_diagonal(covariance: str) -> bool:
     """Whether the model's covariances are diagonal, the spherical ones included."""
     return covariance.endswith("I")
+
+
+def warn_of_many_features(models: Iterable[str], n_features: int) -> None:
+    """Say that full covariances of a thousand features take long, before they do."""
+    is_light = [is_diagonal(model) or model == LOW_RANK for model in models]
+    if n_features >= MANY_FEATURES and not all(is_light):
+        warnings.warn(
+            f"X has {n_features} features: a full covariance has {n_features * (n_features + 1) // 2} numbers, and "
+            "every step may take minutes; a diagonal model such as covariance='VVI' takes seconds, and verbose=1 "
+            "shows how far a fit is.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def monomial_kind(covariance: str, *, is_absolute: bool = False) -> str:

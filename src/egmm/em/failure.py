@@ -5,6 +5,7 @@ import numpy as np
 from egmm._checks import FloatArray
 from egmm.em import soundness
 from egmm.em.ascent import Ascent
+from egmm.em.covariance import COMMON_UNITS
 from egmm.em.factors import dense
 from egmm.em.mstep import EMPTY, unsound_clusters
 from egmm.em.parameters import take
@@ -22,9 +23,14 @@ def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray |
         if diverged.any():
             return _diverged([str(k + 1) for k in np.flatnonzero(diverged)], n_iter)
         params, _ = problem.maximise(evaluation.vector, params)
+    if (ratio := layout.scale.max() / layout.scale.min()) > COMMON_UNITS.get(covariance, np.inf):
+        return (
+            f"the deviations of features differ by a factor of {ratio:.1g}, too much for the {covariance} covariance, "
+            "which compares them; standardize X, or use a model that does not, such as 'EEI' or 'VVI'."
+        )
     if layout.is_shared:
         smallest, what = params.variances.min(), "variance"
-        if smallest > 0:
+        if smallest > 0 and not layout.diagonal:
             smallest, what = np.linalg.eigvalsh(dense(params.covariances)[0, 0])[0], "eigenvalue"
         return (
             f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "

@@ -358,7 +358,8 @@ def _fit_models(
 ) -> tuple[FloatArray, BoolArray]:
     """The step of each fit's covariance model."""
     variances = scatters if layout.diagonal else np.einsum("bkdd->bkd", scatters)
-    is_proper = is_proper & (variances > 0).all(axis=(1, 2)) & np.isfinite(variances).all(axis=(1, 2))
+    # What clusters share is made of all scatters together: some may be zero, as those of single rows.
+    is_proper = is_proper & ((variances > 0).all(axis=(1, 2)) | np.isin(settings.model, SHARED))
     is_proper &= np.isfinite(scatters).reshape(len(scatters), -1).all(axis=1)
     keep = is_proper.reshape(-1, *[1] * (scatters.ndim - 1))
     identity = np.ones(scatters.shape[-1]) if layout.diagonal else np.eye(scatters.shape[-1])
@@ -383,6 +384,8 @@ def _fit_model(
     if model not in COMMON_UNITS:
         return fit_covariances(model, counts, scatters, previous, max_inner)
     scale = layout.scale / layout.scale.max()
+    if scale.min() < 1 / COMMON_UNITS[model]:
+        return np.full_like(scatters, np.nan)
     units = scale * scale if layout.diagonal else scale * scale[:, None]
     before = None if previous is None else previous * units
     return fit_covariances(model, counts, scatters * units, before, max_inner) / units

@@ -159,7 +159,8 @@ def prior_terms(prior: Prior | None, n_clusters: int, covariance: str, units: Un
     else:
         count, scatter = prior.degrees + dim + 1, prior.scale
     copies = n_clusters if covariance in SHARED else 1
-    scatter = units.covariances_in(scatter / copies, diagonal=is_diagonal(covariance))
+    with np.errstate(over="ignore"):  # of one variance for features whose units differ too much; no fit goes on there
+        scatter = units.covariances_in(scatter / copies, diagonal=is_diagonal(covariance))
     # The normal prior of the mean has its own log|P|; without shrinkage it is flat and has none.
     log_det_count = count / copies + (prior.kappa > 0)
     return PriorTerms(np.array([prior.kappa]), prior.mean[None] / units.scale, np.array([log_det_count]), scatter[None])

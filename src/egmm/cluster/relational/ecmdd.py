@@ -21,9 +21,40 @@ from egmm.cluster.relational.recm import delta_of
 
 
 class MedoidClusterer(Relational, CredalClusterer):
-    """A clusterer whose prototypes are rows."""
+    """A clusterer whose prototypes are rows; its parameters are those of all its kind."""
 
     medoids_: IntArray
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        focal_sets: Any = "pairs",
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        delta: float | None = 10.0,
+        gamma: float = 0.5,
+        eta: float = 1.0,
+        metric: Any = "euclidean",
+        init: Any = "kmeans",
+        n_init: int = 1,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.focal_sets = focal_sets
+        self.alpha = alpha
+        self.beta = beta
+        self.delta = delta
+        self.gamma = gamma
+        self.eta = eta
+        self.metric = metric
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Find the medoids.
@@ -110,6 +141,8 @@ class ECMdd(MedoidClusterer):
     A cluster's medoid moves to the row with the least sum of dissimilarities, weighted by :math:`m_{ik}^\beta` of the
     single cluster, if that lowers J.
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_clusters : int, default=2
@@ -177,37 +210,6 @@ class ECMdd(MedoidClusterer):
     >>> ecmdd.medoids_, ecmdd.partition(X).sets()
     (array([1, 5]), array([1, 1, 1, 3, 2, 2, 2, 0]))
     """
-
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        focal_sets: Any = "pairs",
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | None = 10.0,
-        gamma: float = 0.5,
-        eta: float = 1.0,
-        metric: Any = "euclidean",
-        init: Any = "kmeans",
-        n_init: int = 1,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.focal_sets = focal_sets
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.gamma = gamma
-        self.eta = eta
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     def _problem(self, D: FloatArray) -> "MedoidProblem":
         self._gamma = check_real("gamma", self.gamma, 0)

@@ -44,6 +44,8 @@ class EKNNClus(Relational, TransductiveClusterer):
     Rows of the same label that are not linked through neighbours of that label become different clusters. With more
     than 63 clusters there are only labels: mass functions are limited to that many.
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_neighbors : int or None, default=None

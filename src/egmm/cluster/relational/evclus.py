@@ -41,6 +41,8 @@ class EVCLUS(Relational, TransductiveClusterer):
 
     for must-links M and cannot-links C, with s meaning the same cluster (k-CEVCLUS).
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_clusters : int, default=2

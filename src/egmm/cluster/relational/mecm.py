@@ -1,7 +1,5 @@
 """Median evidential c-means."""
 
-from typing import Any
-
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray, check_real
@@ -23,6 +21,8 @@ class MECM(MedoidClusterer):
     so that rows at about equal distances of several medoids are near to their set. MECM minimises the objective of
     :class:`ECM` with these distances. Given the masses, a cluster's medoid is the row of least cost among all, the
     other medoids held: time grows with the square of the rows.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
@@ -80,6 +80,11 @@ class MECM(MedoidClusterer):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has string names.
 
+    Notes
+    -----
+    The formulas of the distance are taken from accounts of the paper and its published code, not checked against its
+    text, and no published numbers were there to compare with.
+
     References
     ----------
     Zhou, Martin, Pan and Liu (2015), Median evidential c-means algorithm and its application to community detection.
@@ -91,37 +96,6 @@ class MECM(MedoidClusterer):
     >>> mecm.medoids_, mecm.partition(X).sets()
     (array([1, 5]), array([1, 1, 1, 3, 2, 2, 2, 0]))
     """
-
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        focal_sets: Any = "pairs",
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | None = 10.0,
-        gamma: float = 0.5,
-        eta: float = 1.0,
-        metric: Any = "euclidean",
-        init: Any = "kmeans",
-        n_init: int = 1,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.focal_sets = focal_sets
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.gamma = gamma
-        self.eta = eta
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     def _problem(self, D: FloatArray) -> "MedianProblem":
         self._gamma = check_real("gamma", self.gamma, 0)

@@ -39,6 +39,8 @@ class RECM(Relational, CredalClusterer):
     Other dissimilarities may make such a squared distance negative. Where one does, a constant is added to the squared
     dissimilarities of different rows (`shift_`), no larger than needed on the way, and the fit begins anew.
 
+    All rows count once: there are no sample weights.
+
     Parameters
     ----------
     n_clusters : int, default=2
