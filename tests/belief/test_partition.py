@@ -320,7 +320,7 @@ def test_notebook_table():
             "mass must be numeric, got an array of dtype <U1.",
         ),
         (lambda: CredalPartition([[1, 0, 0]], "full"), TypeError, "focal_sets must be a FocalSets, got str"),
-        (lambda: SMALL[0, 1], TypeError, "A partition is indexed by rows alone; use .mass for its columns."),
+        (lambda: SMALL[0, 1], TypeError, "A partition is indexed by rows only; use .mass for columns."),
         (lambda: SMALL[None], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got None."),
         (lambda: SMALL[True], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got True."),
         (lambda: SMALL[[[0, 1]]], TypeError, "indexed by a number, a slice or a vector of rows, got [[0, 1]]."),
@@ -357,12 +357,12 @@ def test_notebook_table():
         (
             lambda: CredalPartition.concatenate([SMALL, SMALL.mass]),
             TypeError,
-            "concatenate takes CredalPartition objects, got ndarray.",
+            "concatenate expects CredalPartition objects, got ndarray.",
         ),
         (
             lambda: CredalPartition.concatenate([]),
             ValueError,
-            "There is nothing to concatenate: give at least one partition.",
+            "concatenate needs at least one partition.",
         ),
         (
             lambda: CredalPartition.concatenate([SMALL, CredalPartition.from_labels([2])]),

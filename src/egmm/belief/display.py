@@ -1,4 +1,4 @@
-"""A partition for people: a few lines of text, or a small table in a notebook."""
+"""Summary of a partition as text, or as a small table in a notebook."""
 
 from html import escape
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.uncertainty import average_nonspecificity
 
 MOST_SETS = 12
-"""Sets listed; the lightest beyond them are added up."""
+"""Number of sets listed; the lightest of the others are summed."""
 
 
 class _Line(NamedTuple):
@@ -21,7 +21,7 @@ class _Line(NamedTuple):
 
 
 def title(mass: FloatArray, focal: FocalSets) -> str:
-    """One line: how many rows, clusters and sets."""
+    """One line: numbers of rows, clusters and sets."""
     parts = [(len(mass), "row"), (focal.n_clusters, "cluster"), (len(focal), "focal set")]
     return "Credal partition: " + ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
 
@@ -55,7 +55,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
     sizes = focal.cardinalities[heaviest_set(mass, focal)]
     kinds = {"sure": sizes == 1, "open": sizes > 1}
     if focal.has_empty:
-        # Without the empty set a partition knows of no outliers, which is not the same as having none.
+        # Without the empty set, outliers are not modelled; "0 outliers" would mislead.
         kinds["outliers"] = sizes == 0
     shares = ", ".join(f"{kind} {rows.sum()} ({100 * rows.mean():.1f} %)" for kind, rows in kinds.items())
     return [
@@ -65,7 +65,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
 
 
 def _lines(mass: FloatArray, focal: FocalSets) -> list[_Line]:
-    """List the sets in column order; of a large family the heaviest ones, and the rest as one line."""
+    """One line per set in column order; large families list the heaviest and sum the rest."""
     means = mass.mean(axis=0) if len(mass) else np.zeros(len(focal))
     rows = np.bincount(heaviest_set(mass, focal), minlength=len(focal))
     shown = np.sort(np.argsort(-means, kind="stable")[:MOST_SETS])
