@@ -60,7 +60,7 @@ def test_parquet_is_readable_by_others(tmp_path):
 def test_no_pickle_is_read(tmp_path):
     bomb = np.array([object()], dtype=object)
     np.savez(tmp_path / "p.npz", mass=bomb, masks=np.array([1]), n_clusters=1)
-    with pytest.raises(ValueError, match="is not a credal partition: its arrays are damaged or hold other things"):
+    with pytest.raises(ValueError, match="is not a credal partition: its arrays are damaged or not numeric"):
         CredalPartition.load(tmp_path / "p.npz")
 
 
@@ -98,7 +98,7 @@ def test_columns_of_parquet_are_found_by_name(tmp_path):
 def test_an_array_under_the_name_of_an_archive(tmp_path):
     np.save(tmp_path / "p.npy", np.ones(3))
     (tmp_path / "p.npy").rename(tmp_path / "p.npz")
-    with pytest.raises(ValueError, match=r"p\.npz is not a credal partition: it is no npz file, or a damaged one"):
+    with pytest.raises(ValueError, match=r"p\.npz is not a credal partition: it is not an npz file, or is damaged"):
         CredalPartition.load(tmp_path / "p.npz")
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray
+from egmm._documented import documentation_link
 from egmm.belief.decisions import heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.uncertainty import average_nonspecificity
@@ -45,7 +46,7 @@ def as_html(mass: FloatArray, focal: FocalSets) -> str:
     heading = "<br>".join(escape(line) for line in [title(mass, focal), *_counts(mass, focal)])
     return (
         f"<div><p>{heading}</p><table><thead><tr><th>set</th><th>rows</th><th>mean mass</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f"<tbody>{rows}</tbody></table>{documentation_link('CredalPartition')}</div>"
     )
 
 
