@@ -188,11 +188,11 @@ def test_a_csv_whose_true_and_false_turn_into_something_else(tmp_path: Path) -> 
     path = tmp_path / "a.csv"
     long = "x,flag\n" + "0.5,true\n1.5,false\n" * 100_000  # more than Arrow guesses types from
     path.write_text(f"{long}2.5,maybe\n")
-    message = r"column 'flag' has 'maybe', neither true nor false, at row 200000 .* of .*a\.csv"
+    message = r"column 'flag' has 'maybe', neither true nor false, at row 200001 .* of .*a\.csv"
     with pytest.raises(ReadError, match=message):
         all_rows(scan(path))
     path.write_text(f"{long}2.5,\n")
-    with pytest.raises(ReadError, match=r"column 'flag' has no value \(null\) at row 200000 .* of .*a\.csv"):
+    with pytest.raises(ReadError, match=r"column 'flag' has no value \(null\) at row 200001 .* of .*a\.csv"):
         all_rows(scan(path))
 
 
@@ -218,7 +218,7 @@ def test_files_come_in_the_order_of_their_names(small: np.ndarray, tmp_path: Pat
 def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet(tmp_path / f"{name}.parquet", small)
-    assert scan(tmp_path).place(53) == f"row 3 (counted from 0) of {tmp_path / 'b.parquet'}"
+    assert scan(tmp_path).place(53) == f"row 4 (counted from 1) of {tmp_path / 'b.parquet'}"
 
 
 # What is refused --------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("paths", "message"),
-    [("none.parquet", "no CSV, Parquet, Feather or npy file at .*none.parquet"), ("*.csv", "at .*\\*.csv")],
+    [("none.parquet", "no CSV, Parquet, Feather or npy file found at .*none.parquet"), ("*.csv", "at .*\\*.csv")],
 )
 def test_no_such_file(paths: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=message):
@@ -256,7 +256,7 @@ def test_files_are_found_by_name_by_pattern_and_below_directories(tmp_path: Path
 
 
 def test_an_empty_directory_or_list(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file at"):
+    with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file found at"):
         scan(tmp_path)
     with pytest.raises(ValueError, match="at least one file, got an empty list"):
         scan([])
@@ -382,7 +382,7 @@ def test_text_columns(small: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"column 'note' of .*rows\.parquet is string, not numeric; select others"):
         scan(tmp_path / "rows.parquet")
     (tmp_path / "rows.csv").write_text("a,note\n1,2\n3,4\n5,many\n")
-    with pytest.raises(ReadError, match=r"column 'note' has 'many', not a number, at row 2 .* of .*rows\.csv"):
+    with pytest.raises(ReadError, match=r"column 'note' has 'many', not a number, at row 3 .* of .*rows\.csv"):
         scan(tmp_path / "rows.csv")
 
 
@@ -390,7 +390,7 @@ def test_text_far_down_a_csv(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "b.csv").write_text("x,y\n" + "1,2\n3,4\n" * 200_000 + "5,?\n")
     rows = scan(tmp_path)
-    with pytest.raises(ReadError, match=r"column 'y' has '\?', not a number, at row 400000 .* of .*b\.csv"):
+    with pytest.raises(ReadError, match=r"column 'y' has '\?', not a number, at row 400001 .* of .*b\.csv"):
         EGMM(2).fit(rows)
 
 
@@ -424,7 +424,7 @@ def test_a_csv_without_names_has_numbered_columns(tmp_path: Path) -> None:
     rows = scan(path, ["x3", "x1"], header=False)
     assert rows.feature_names == ["x3", "x1"]
     np.testing.assert_array_equal(all_rows(rows), [[2, 5.1], [4, 4.9]])
-    with pytest.raises(ReadError, match=r"column 'x2' has 'red', not a number, at row 0 .* of .*rows\.csv"):
+    with pytest.raises(ReadError, match=r"column 'x2' has 'red', not a number, at row 1 .* of .*rows\.csv"):
         scan(path, header=False)
     assert scan(path, ["5.1"], header=True).shape == (1, 1)
 
@@ -438,7 +438,7 @@ def test_names_are_not_taken_for_a_row(text: str, tmp_path: Path) -> None:
 def test_columns_without_a_name_are_the_rows_index(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(",b,Unnamed: 0,w\n7,2,0,1\n8,4,1,1\n")
-    with pytest.warns(UserWarning, match="Skipped as an index by pandas or R: columns '', 'Unnamed: 0';") as warned:
+    with pytest.warns(UserWarning, match="index written by pandas or R: columns '', 'Unnamed: 0';") as warned:
         rows = scan(path, weight="w")
     assert warned[0].filename == __file__
     assert rows.feature_names == ["b"]
@@ -467,7 +467,7 @@ def test_the_delimiter_is_seen_in_the_first_lines(name: str, delimiter: str, tmp
     assert rows.feature_names == ["width", "height"]
     np.testing.assert_array_equal(all_rows(rows), [[2, 1.5], [4, 3]])
     path.write_text("\n".join(delimiter.join(line) for line in [*lines, ["5", "?"]]))
-    with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', not a number, at row 2 .* of .*rows"):
+    with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', not a number, at row 3 .* of .*rows"):
         list(scan(path, ["width"]).blocks())
 
 
@@ -482,9 +482,9 @@ def test_blanks_around_names_do_not_count(tmp_path: Path) -> None:
         ((X, weight),) = rows.blocks()
         np.testing.assert_array_equal(X, [[2, 1.5], [4, 3], [6, 5], [8, 7.5], [10, 9]])
         np.testing.assert_array_equal(weight, [1, 1, 1, 2, 3])
-    assert rows.place(3) == f"row 1 (counted from 0) of {tmp_path / 'b.csv'}"
+    assert rows.place(3) == f"row 2 (counted from 1) of {tmp_path / 'b.csv'}"
     (tmp_path / "b.csv").write_text(" w,width ,note,length\n1,6,x,5\n2,8,y,7.5\n3,9,z,?\n")
-    with pytest.raises(ReadError, match=r"column 'length' has '\?', not a number, at row 2 .* of .*b\.csv"):
+    with pytest.raises(ReadError, match=r"column 'length' has '\?', not a number, at row 3 .* of .*b\.csv"):
         scan(tmp_path, ["width", "length"])
     (tmp_path / "b.csv").write_text("w,width, width,length\n1,6,7,5\n")
     with pytest.raises(ReadError, match=r"b\.csv has two columns 'width'; spaces around names are ignored"):
@@ -552,7 +552,7 @@ def test_nulls(name: str, X: np.ndarray, tmp_path: Path) -> None:
         columns, str(path)
     )
     rows = scan(tmp_path)
-    message = rf"column 'c' has no value \(null\) at row 40 .* of .*b/rows\.{name}; drop or impute"
+    message = rf"column 'c' has no value \(null\) at row 41 .* of .*b/rows\.{name}; drop or impute"
     with pytest.raises(ReadError, match=message):
         EGMM(2).fit(rows)
     assert scan(tmp_path, ["b"]).shape == (len(X) + 100, 1)
@@ -563,7 +563,7 @@ def test_values_that_are_not_finite(X: np.ndarray, tmp_path: Path) -> None:
     X = X.copy()
     X[30, 1] = np.inf
     parquet(tmp_path / "b.parquet", X)
-    with pytest.raises(ValueError, match=r"contains infinity at row 30 .* of .*b\.parquet, column 1 \('b'\)"):
+    with pytest.raises(ValueError, match=r"contains infinity at row 31 .* of .*b\.parquet, column 1 \('b'\)"):
         EGMM(2).fit(scan(tmp_path))
 
 

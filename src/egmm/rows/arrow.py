@@ -303,7 +303,7 @@ def _choose(
         # As in text files, spaces around names are ignored.
         columns, weight = None if columns is None else [*map(_stripped, columns)], _stripped(weight)
     index = [name for name in table.index_names if name != weight] if columns is None else []
-    for note in told_index(index):
+    for note in index_notes(index):
         warnings.warn(note, stacklevel=4)
     names = [name for name in present if name not in (weight, *index)] if columns is None else list(columns)
     if not names:
@@ -379,7 +379,7 @@ def index_of(schema: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in declared or not name or name.startswith("Unnamed: ")]
 
 
-def told_index(index: Sequence[str]) -> list[str]:
+def index_notes(index: Sequence[str]) -> list[str]:
     """Warning about index columns that are skipped, if any."""
     if not index:
         return []

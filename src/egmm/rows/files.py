@@ -218,8 +218,8 @@ def is_hidden(name: str) -> bool:
 
 
 def place_in(file: Path, row: int) -> str:
-    """Name a row of a file; the message states the base, since line numbers count from 1."""
-    return f"row {row} (counted from 0) of {file}"
+    """Name a row of a file, counted from one as in the files that commands write."""
+    return f"row {row + 1} (counted from 1) of {file}"
 
 
 def _stamp(file: Path) -> Stamp:
