@@ -182,7 +182,7 @@ def test_masses_are_of_the_fitted_rows_alone():
         ({"xi": 2.0}, r"xi must be a finite number in \[0, 1\], got 2"),
         ({"init": "kmeans"}, "init must be one of 'random'; got 'kmeans'"),
         ({"init": np.ones((3, 5))}, r"init must have shape \(123, 5\), got \(3, 5\)"),
-        ({"metric": "nearest"}, "metric='nearest' cannot be used: .*give 'precomputed'"),
+        ({"metric": "nearest"}, "metric='nearest' cannot be used: .*use 'precomputed'"),
         ({"n_clusters": 0}, "n_clusters must be an integer .*got 0"),
     ],
 )
