@@ -50,11 +50,11 @@ BAD_DATA = {
     "one row without gaps": (
         {"a.csv": "x,y\n1,\n3,4\n"},
         ["fit", "a.csv"],
-        "a.csv has 1 row; at least 2 are needed",
+        "a.csv has 1 row, but at least 2 are needed",
     ),
     "NaN for EM": ({"a.csv": "x,y\n1,2\n3,nan\n4,5\n"}, ["fit", "a.csv", "--missing", "em", "-c", "1"], "NaN at row 1"),
     "infinity": ({"a.csv": "x,y\n1,2\ninf,2\n4,5\n"}, ["fit", "a.csv"], "column 'x' has infinity at row 2"),
-    "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row; at least 2 are needed"),
+    "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row, but at least 2 are needed"),
     "too few rows": (
         {"a.csv": "x,y\n1,2\n3,4\n2,2\n"},
         ["fit", "a.csv", "-c", "5"],
@@ -82,7 +82,7 @@ BAD_DATA = {
         "--label 'k' is also in --columns",
     ),
     "two equal names": ({"a.csv": "x,x\n1,2\n3,4\n"}, ["fit", "a.csv"], "two columns named 'x'"),
-    "unknown ending": ({"a.xlsx": "zip"}, ["fit", "a.xlsx"], "unknown ending"),
+    "unknown ending": ({"a.xlsx": "zip"}, ["fit", "a.xlsx"], "unknown suffix"),
     "damaged Parquet": ({"a.parquet": "abc"}, ["fit", "a.parquet"], "a.parquet cannot be read"),
     "ragged lines": ({"a.csv": "x,y\n1,2\n3\n"}, ["fit", "a.csv"], "a.csv cannot be read"),
     "files that differ": ({"d/a.csv": "x\n1\n2\n", "d/b.csv": "z\n1\n"}, ["fit", "d"], "has the columns z"),
@@ -129,13 +129,16 @@ BAD_USAGE = {
     "a backward range": (["fit", "rows.csv", "--clusters", "8:2"], "'8:2' is reversed; use 2:8"),
     "half a range": (["fit", "rows.csv", "--clusters", "2:"], "'2:' is not a number"),
     "a range of three": (["fit", "rows.csv", "--clusters", "2:4:8"], "'2:4:8' is not a number"),
-    "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "goes beyond 63 clusters"),
+    "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "exceeds the maximum of 63 clusters"),
     "too many to compare": (["compare", "rows.csv", "--clusters", "64"], "63"),
-    "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' goes beyond 63 clusters"),
+    "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' exceeds the maximum of 63 clusters"),
     "no way with gaps": (["fit", "rows.csv", "--missing", "mean"], "'mean' is not one of drop, em"),
     "two choices": (["fit", "rows.csv", "--columns", "a", "--exclude", "b"], "cannot be combined with --columns"),
     "two uses": (["fit", "rows.csv", "--label", "a", "--id", "a"], "'a' is also used by --label"),
-    "a column twice": (["fit", "rows.csv", "--columns", "width,width"], "--columns: 'width,width' has 'width' twice"),
+    "a column twice": (
+        ["fit", "rows.csv", "--columns", "width,width"],
+        "--columns: 'width,width' contains 'width' twice",
+    ),
     "a ridge in words": (["fit", "rows.csv", "--reg-covar", "some"], "'some' is neither auto nor a number >= 0"),
     "a ridge below zero": (["select", "rows.csv", "--reg-covar", "-1"], "'-1' is neither auto nor a number >= 0"),
     "certainty below zero": (["fit", "rows.csv", "--certainty", "-1"], "--certainty"),
@@ -179,7 +182,7 @@ def test_existing_output_is_kept_without_force(run: Any, rows: Path, tmp_path: P
     arguments = ["fit", rows, "-c", "2", "--label", "side", "--out", "made", "--no-plots"]
     result = run(*arguments)
     assert result.returncode == 1
-    assert "made exists already" in result.stderr
+    assert "made already exists" in result.stderr
     assert (made / "model.json").read_text() == "old"
     assert run(*arguments, "--force").returncode == 0
     assert (made / "model.json").read_text() != "old"

@@ -72,13 +72,13 @@ def test_an_unknown_label_is_named_first(call: Any, rows: Path, stream: str) -> 
         assert "no column 'class'; its columns are width, height, side" in said
     found = fitted(call, rows, "-c", "2", stream)
     assert found["columns"] == ["width", "height"]
-    assert any("Left out: side (text)" in note for note in found["notes"])
+    assert any("Skipped: side (text)" in note for note in found["notes"])
 
 
 def test_streamed_arrays_are_taken_whole(call: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30, 3)))
     said = refused(call, "fit", "rows.npy", "-c", "1", "--columns", "x1,x3", "--stream")
-    assert "all its columns, x1, x2, x3: got x1, x3; use --no-stream" in said
+    assert "all its columns, x1, x2, x3; got x1, x3; use --no-stream" in said
     assert fitted(call, "rows.npy", "-c", "1", "--columns", "x1,x3", "--out", "two")["columns"] == ["x1", "x3"]
     assert fitted(call, "rows.npy", "-c", "1", "--stream", "--out", "made")["columns"] == ["x1", "x2", "x3"]
     assert call("predict", "made/model.json", "rows.npy", "--stream", "--out", "out.parquet").returncode == 0
@@ -178,8 +178,11 @@ def test_an_index_that_pandas_or_r_has_written_is_no_feature(
     assert note in (tmp_path / "made" / "summary.txt").read_text()
     written = call("predict", "made/model.json", "numbered.csv", stream, "--out", "out.parquet")
     assert written.returncode == 0
-    assert "Left out" in call("compare", "numbered.csv", "-c", "2", "--label", "side", "--algorithms", "fcm").stderr
-    assert "Left out" in call("select", "numbered.csv", "-c", "2", "--label", "side").stderr
+    assert (
+        "Skipped as an index"
+        in call("compare", "numbered.csv", "-c", "2", "--label", "side", "--algorithms", "fcm").stderr
+    )
+    assert "Skipped as an index" in call("select", "numbered.csv", "-c", "2", "--label", "side").stderr
 
 
 @STREAMED

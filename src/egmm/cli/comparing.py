@@ -28,8 +28,8 @@ HEADINGS = {
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "sure accuracy": "sure rows\nright",
-    "control accuracy": "control\nright",
+    "sure accuracy": "accuracy,\nsure rows",
+    "control accuracy": "accuracy,\ncontrol",
     "AURC": "AURC",
     "ECE": "ECE",
 }

@@ -117,4 +117,4 @@ def _compared(fitted: Fitted) -> list[dict[str, Any]]:
 
 def _show_compared(compared: list[dict[str, Any]]) -> None:
     lines = [[c["name"], f"{100 * c['open']:.0f} %", f"{c['right']:.3f}", f"{c['control']:.3f}"] for c in compared]
-    show_table(["against the known classes", "open\nrows", "sure rows\nright", "GMM, as\nmany open"], lines)
+    show_table(["against the known classes", "open\nrows", "accuracy,\nsure rows", "GMM, as\nmany open"], lines)
