@@ -348,8 +348,8 @@ def test_a_candidate_is_the_fit_it_would_be_alone(rng, blobs, family) -> None:
 
 def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) -> None:
     spoiled = blobs.copy()
-    spoiled[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"^Input X contains NaN at row 3, column 1; drop"):
+    spoiled[3, 1] = np.inf
+    with pytest.raises(ValueError, match=r"^Input X contains infinity at row 3, column 1; drop"):
         select_model(spoiled, [2, 3])
     with pytest.raises(ValueError, match=r"^sample_weight must have shape \(240,\), got \(5,\)"):
         select_model(blobs, [2, 3], sample_weight=np.ones(5))
@@ -357,6 +357,7 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
         select_model(blobs, [2, 3], n_init=0)
     with pytest.raises(ValueError, match=r"^init must be one of"):
         select_model(blobs, [2, 3], init="nope")
+    spoiled[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"^Input X contains NaN"):
         select_model(spoiled, [2, 3], estimator=FCM())
 

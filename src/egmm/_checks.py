@@ -255,11 +255,14 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
     return array
 
 
-def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> FloatArray:
+def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None, *, allow_nan: bool = False) -> FloatArray:
     """Return `X` if it is finite and its squares can be summed, else raise."""
     if are_usable(X):
         return X
-    row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
+    bad = np.argwhere(np.abs(X) >= LARGEST) if allow_nan else np.argwhere(~(np.abs(X) < LARGEST))
+    if not len(bad):
+        return X
+    row, column = (int(i) for i in bad[0])
     raise unusable(float(X[row, column]), f"row {row}", column, names)
 
 

@@ -188,7 +188,8 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows. For a scan or a Dask collection, a single cluster is compared only as a Gaussian.
+            Rows; NaN is a missing cell. For a scan, a Dask collection or rows with missing cells, a single cluster is
+            compared only as a Gaussian.
         y : Ignored
             Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -260,7 +261,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def _check_array(self, X: Any, **options: Any) -> FloatArray:
         with reading_numbers(X):
             rows = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
-        return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
+        return check_finite_rows(rows, getattr(self, "feature_names_in_", None), allow_nan=True)
 
     # Prediction -------------------------------------------------------------------------------------------
 
@@ -335,6 +336,30 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """Rows far from every component of the selected model, see `EGMM.outliers`."""
         model = self._fitted.models[0]
         return model.outliers(X if is_remote(X) else self._check_array(X, reset=False), quantile)
+
+    def impute(self, X: Any) -> FloatArray:
+        """Fill missing cells with what the models expect of them, given the other cells of the row, by their weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory; NaN is a missing cell.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        sources = self._fitted
+        if is_remote(X):
+            raise TypeError("X must be rows in memory for impute; read a part of them into an array.")
+        rows = self._check_array(X, reset=False)
+        used = zip(sources.models, sources.shares, strict=True) if sources.is_united else [(sources.models[0], 1.0)]
+        return np.asarray(sum(share * model.impute(rows) for model, share in used))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def stability(
         self,

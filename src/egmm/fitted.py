@@ -33,10 +33,12 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
+from egmm.em.completion import EmptyColumnError
 from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.knowledge import Given, Knowledge, read_knowledge
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
@@ -135,11 +137,41 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         found = self._apply(X, chosen, cluster_names(self.focal_sets_.n_clusters), out)
         return found if out is not None else found > 0.5
 
-    def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
+    def partition(
+        self,
+        X: Any,
+        out: str | PathLike[str] | None = None,
+        *,
+        labels: Any = None,
+        reliability: Any = 1.0,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Any:
+        """Masses of rows as a `CredalPartition`, combined with what else is known about them.
 
-        A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        out : path, default=None
+            For a scan: file to write to, which ``CredalPartition.load`` reads; the path is returned.
+        labels, reliability, must_link, cannot_link : any
+            As for `EGMM.fit`, about rows in memory. The mixture's masses are combined with the labels by Dempster's
+            rule; linked rows share a mass function or pay for being together.
+
+        Returns
+        -------
+        partition : CredalPartition
         """
+        given = Given(labels, reliability, must_link, cannot_link)
+        if given.is_any:
+            check_is_fitted(self)
+            with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
+                if not isinstance(rows, ArrayRows):
+                    raise TypeError("X must be rows in memory where labels or links are given; read it into an array.")
+                knowledge = read_knowledge(given, len(rows.X), self.focal_sets_.n_clusters)
+                if knowledge is not None:
+                    return known_partition(self, rows, knowledge, row_names(X))
         if out is not None:
             return self.predict_mass(X, out)
         return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
@@ -225,9 +257,53 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
-            factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
-            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
+            function = partial(
+                assign.squared_distances,
+                means=self.focal_means_,
+                covariances=self.stored_focal_covariances_,
+                covariance=self.covariance_,
+            )
             return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
+
+    def impute(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Fill missing cells with what the mixture expects of them, given the other cells of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows; NaN is a missing cell.
+        out : path, default=None
+            For a scan: Parquet file to write to; the path is returned.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows with conditional means in place of missing cells.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(self.n_features_in_)])
+        return self._apply(X, assign.imputed, [str(name) for name in names], out)
+
+    def sample_missing(self, X: Any, n_samples: int = 5) -> FloatArray:
+        """Draw missing cells from their distribution given the other cells of the row, for multiple imputation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory; NaN is a missing cell.
+        n_samples : int, default=5
+            Number of completed copies.
+
+        Returns
+        -------
+        copies : ndarray of shape (n_samples, n_rows, n_features)
+        """
+        check_is_fitted(self)
+        check_integer("n_samples", n_samples, 1)
+        with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
+            if not isinstance(rows, ArrayRows):
+                raise TypeError("X must be rows in memory for sample_missing; read a part of them into an array.")
+            return assign.drawn(rows.X, _mixture(self), n_samples, check_random(self.random_state))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -343,6 +419,11 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         model._fitted_parameters = model_parameters(model)
         return model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _check_parameters(self) -> None:
         """Refuse parameters that no fit could have."""
 
@@ -405,6 +486,9 @@ def naming_entries(model: FittedMixture, rows: RowSource) -> Iterator[None]:
         yield
     except UnusableRowsError as error:
         raise bad_entry(rows, getattr(model, "feature_names_in_", None)) or error from None
+    except EmptyColumnError as error:
+        names = getattr(model, "feature_names_in_", None)
+        raise error if names is None else error.named(str(names[error.column])) from None
 
 
 def assign_rows(
@@ -423,12 +507,24 @@ def assign_rows(
 def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
     """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
     shares = model.focal_sets_.shares
-    args = (model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
     # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return partial(function, model=assign.Mixture.of(*args), engine=engine)
+    return partial(function, model=_mixture(model), engine=engine)
+
+
+def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
+    """Masses of rows in memory about which more is known."""
+    evidence = knowledge.evidence(model.focal_sets_, rows)
+    mass = assign.masses_with(rows.X, _mixture(model), evidence)
+    return CredalPartition(*knowledge.combined(mass, model.focal_sets_), index=index)
+
+
+def _mixture(model: FittedMixture) -> assign.Mixture:
+    """The fitted model as passes read it."""
+    shares = model.focal_sets_.shares
+    return assign.Mixture.of(model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:

@@ -23,12 +23,14 @@ from egmm._checks import (
     check_random,
     check_real,
     check_spread,
+    check_weight,
 )
 from egmm._progress import Progress
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
+from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, resolve_covariance
 from egmm.em.criteria import ebic_of, n_free_parameters
 from egmm.em.fit import (
@@ -45,8 +47,9 @@ from egmm.em.problem import Problem
 from egmm.em.start import make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
-from egmm.em.summary import DataSummary, summarise, total_moments
-from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
+from egmm.em.summary import DataSummary, summarise
+from egmm.fitted import FittedMixture, assign_rows, known_partition, model_parameters, naming_entries, open_rows
+from egmm.knowledge import NOTHING, Given, Knowledge, read_knowledge
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread, resolve_jobs
@@ -140,7 +143,10 @@ class EGMM(ClusterMixin, FittedMixture):
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of largest pignistic probability of each row; only for rows in memory.
+        Cluster of largest pignistic probability of each row, given its label and links; only for rows in memory.
+    label_conflict_ : ndarray of shape (n_samples,)
+        Conflict of each row's label with what the mixture says of the row, between 0 and 1: the highest values are of
+        suspicious labels. Only after a fit with `labels` to rows in memory.
     log_likelihood_ : float
         Total log-likelihood.
     log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
@@ -226,36 +232,59 @@ class EGMM(ClusterMixin, FittedMixture):
 
     # Fitting ----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Fit the mixture to rows.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        *,
+        labels: Any = None,
+        reliability: Any = 1.0,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Self:
+        """Fit the mixture to rows, and to what else is known about them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows; single precision and memory maps are read as they are, files and Dask chunks where they are.
+            Rows; NaN is a missing cell. Single precision and memory maps are read as they are, files and Dask chunks
+            where they are.
         y : Ignored
-            For scikit-learn's sake.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts; an integer weight is the same as repeating the row.
+        labels : array-like, list of sets, (mass, focal_sets) or CredalPartition, default=None
+            What is known about the clusters of rows: integers from 0 with -1 for unknown; sets of clusters, None for
+            unknown; probabilities (n_samples, n_clusters), NaN for unknown; or any mass functions. Focal sets that a
+            label excludes get no mass.
+        reliability : float or array-like of shape (n_samples,), default=1.0
+            Probability that a label can be trusted; the rest of its mass goes to the whole frame.
+        must_link : array-like of int of shape (n_pairs, 2), default=None
+            Rows that belong together: they share one mass function.
+        cannot_link : array-like of int of shape (n_pairs, 2), default=None
+            Rows that belong apart: they pay for the plausibility of sharing a cluster.
 
         Returns
         -------
         self : EGMM
         """
-        self._fit(X, sample_weight)
+        self._fit(X, sample_weight, Given(labels, reliability, must_link, cannot_link))
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1) -> FitResult:
+    def _fit(self, X: Any, sample_weight: Any, given: Given = NOTHING, *, least_starts: int = 1) -> FitResult:
         check_parameters(self)
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(open_rows(self, X, sample_weight, reset=True))
                 opened.enter_context(one_blas_thread())
-                found = fit_model(self, rows, summary_of(self, rows), least_starts=least_starts)
+                knowledge = read_knowledge(given, rows.shape[0], self.n_clusters) if given.is_any else None
+                summary = summary_of(self, rows)
+                found = fit_model(self, rows, summary, least_starts=least_starts, knowledge=knowledge)
                 adopt(self, found)
                 self.__dict__.pop("_stream", None)
             # Interrupted here, the model is fitted all the same.
-            set_labels(self, rows)
+            set_labels(self, rows, knowledge)
         if found.result.is_interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
@@ -300,7 +329,9 @@ class EGMM(ClusterMixin, FittedMixture):
             with np.errstate(all="ignore"):  # of rows so far away that no model fits them
                 self._stream = stream = before.after(rows, batch)
                 if not stream.is_proper:
-                    raise ValueError(f"{_distance(self, batch)}, too far for one model of all rows; fit the two apart.")
+                    raise ValueError(
+                        f"{_distance(self, batch.whole)}, too far for one model of all rows; fit the two apart."
+                    )
                 set_parameters(self, stream.params, stream.problem)
             set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
@@ -345,15 +376,22 @@ def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
 
 
 def fit_model(
-    model: EGMM, rows: RowSource, summary: DataSummary, *, least_starts: int = 1, gives_up: bool = False
+    model: EGMM,
+    rows: RowSource,
+    summary: DataSummary,
+    *,
+    least_starts: int = 1,
+    gives_up: bool = False,
+    knowledge: Knowledge | None = None,
 ) -> ModelFit:
     """Fit the model that an estimator's parameters describe; the estimator itself is left as it is."""
+    options: dict[str, Any] = {"least_starts": least_starts, "knowledge": (knowledge, rows)}
     if not _wants_neighbours(model):
         focal_sets = family(model)
-        specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+        specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
         return ModelFit(focal_sets, _run(model, rows, summary, specification))
     first = FocalSets.simple(model.n_clusters)
-    specification = specify(model, summary, first, least_starts=least_starts)
+    specification = specify(model, summary, first, **options)
     result = _run(model, rows, summary, specification, keeps_checkpoint=False)
     if result.is_interrupted:
         return ModelFit(first, result)
@@ -362,7 +400,7 @@ def fit_model(
     )
     products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
     focal_sets = FocalSets.neighbours(rows.reduce(products).values)
-    specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+    specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
 
@@ -389,8 +427,10 @@ def specify(
     least_starts: int = 1,
     gives_up: bool = False,
     engine: str | None = None,
+    knowledge: tuple[Knowledge | None, RowSource | None] = (None, None),
 ) -> Specification:
-    """What an estimator's parameters say of a fit to these rows."""
+    """What an estimator's parameters say of a fit to these rows, about which more may be known."""
+    known, rows = knowledge
     total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
     if engine is None:
         one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
@@ -408,6 +448,7 @@ def specify(
         accelerate=bool(model.accelerate),
         engine=engine,
         gives_up=gives_up,
+        evidence=None if known is None or rows is None else known.evidence(focal_sets, rows),
     )
 
 
@@ -434,7 +475,9 @@ def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification)
     prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
     seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
     settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
-    return Checkpoint(Path(model.checkpoint), [*summary.total, *settings, *init, one.certainty, *prior])
+    return Checkpoint(
+        Path(model.checkpoint), [*summary.total, *summary.moments.complete, *settings, *init, one.certainty, *prior]
+    )
 
 
 def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
@@ -486,10 +529,11 @@ def _check_unchanged(model: EGMM) -> None:
             )
 
 
-def _batch_moments(model: EGMM, rows: RowSource) -> Moments:
+def _batch_moments(model: EGMM, rows: RowSource) -> DataMoments:
     with naming_entries(model, rows):
-        total = total_moments(rows, diagonal=is_diagonal(model.covariance_))
-    check_spread(total.variances, getattr(model, "feature_names_in_", None))
+        total = data_moments(rows, diagonal=is_diagonal(model.covariance_), needs_all=False)
+    check_weight(total.whole.weight)
+    check_spread(total.whole.variances, getattr(model, "feature_names_in_", None))
     return total
 
 
@@ -524,11 +568,19 @@ def _distance(model: EGMM, batch: Moments) -> str:
     return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
 
 
-def set_labels(model: EGMM, rows: Any) -> None:
+def set_labels(model: EGMM, rows: Any, knowledge: Knowledge | None = None) -> None:
     """Set labels of rows in memory; those of an earlier fit are not these rows'."""
-    model.__dict__.pop("labels_", None)
-    if isinstance(rows, ArrayRows):
+    for name in ("labels_", "label_conflict_"):
+        model.__dict__.pop(name, None)
+    if not isinstance(rows, ArrayRows):
+        return
+    if knowledge is None:
         model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+        return
+    model.labels_ = known_partition(model, rows, knowledge).labels()
+    if knowledge.labels is not None:
+        mass = assign_rows(model, rows, assign.masses, list(model.focal_sets_.labels))
+        model.label_conflict_ = knowledge.conflict(mass, model.focal_sets_)
 
 
 def adopt(model: EGMM, found: ModelFit) -> None:

@@ -110,7 +110,7 @@ def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) ->
     wanted = (selection.n_clusters, selection.covariance)
     chosen = next((c for c in sound if (c.n_clusters, c.covariance) == wanted), sound[0])
     single = [c for c in sound if c.n_clusters == 1]
-    if chosen.n_clusters == 1 or not single or is_remote(X):
+    if chosen.n_clusters == 1 or not single or is_remote(X) or np.isnan(X).any():
         return Choice(chosen)
     gap = elliptical_criterion(X, weight) - max(candidate.value("ebic") for candidate in sound)
     return Choice(max(single, key=lambda c: c.value("ebic")) if gap >= CLOSE else chosen, gap)

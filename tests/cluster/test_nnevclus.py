@@ -10,10 +10,10 @@ from checks import three_groups
 from cluster.oracles_field import evclus_loss
 from egmm import CredalPartition, FocalSets
 from egmm.cluster import NNEVCLUS
-from egmm.cluster.links import PairForms
 from egmm.cluster.network import Network
 from egmm.cluster.nnevclus import Batches, PairLoss, Rows
 from egmm.cluster.relational.pairs import sampled_pairs
+from egmm.links import PairForms
 from egmm.metrics import ari, credal_rand_index, pairwise_nonspecificity
 
 

@@ -6,13 +6,14 @@ import numpy as np
 
 from egmm import FocalSets
 from egmm.em.ascent import Ascent
-from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.mstep import Layout, Settings
+from egmm.em.completion import data_moments
+from egmm.em.covariance import is_diagonal
+from egmm.em.mstep import Layout, RowTotals, Settings
 from egmm.em.parameters import Parameters
 from egmm.em.prior import make_prior, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.start import Groups, group_sums, start_parameters
-from egmm.em.statistics import Moments, Units, moments
+from egmm.em.statistics import Moments, Units
 from egmm.rows.array import ArrayRows
 
 
@@ -21,14 +22,17 @@ def problem_of(
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
-    total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters).shares
-    units, dim = Units.of(total), X.shape[1]
+    total, shares = data_moments(rows, diagonal=False), FocalSets.of(family, n_clusters).shares
+    units, dim = Units.of(total.whole), X.shape[1]
     # Sums are about the centre as it is written.
-    settings = settings_of(total.about(units.centre), units, n_clusters, covariance, ridge, prior)
-    kind = monomial_kind(covariance)
-    layout = Layout(shares, kind, is_diagonal(covariance), units.scale, certainty)
+    total = total.about(units.centre)
+    settings = settings_of(total.whole, units, n_clusters, covariance, ridge, prior)
+    if total.has_missing:
+        complete = settings_of(total.complete, units, n_clusters, covariance).reference
+        settings = settings._replace(reference=complete)
+    layout = Layout.of(covariance, shares, units.scale, certainty, pools=total.has_missing)
     assert settings.ridge.shape == (1, dim)
-    return Problem(rows, units, layout, settings, engine)
+    return Problem(rows, units, layout, settings, engine, has_missing=total.has_missing)
 
 
 def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0, prior=None) -> Settings:
@@ -36,12 +40,14 @@ def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0,
     hyper = prior if isinstance(prior, tuple) else make_prior(prior, total, n_clusters, covariance)
     dim = len(units.centre)
     scatter = units.covariances_in(total.scatter, diagonal=False)
+    scatter = np.diagonal(scatter) if is_diagonal(covariance) else scatter
     return Settings(
         np.array([covariance]),
         units.squares(np.broadcast_to(np.asarray(ridge, dtype=float), (dim,)))[None],
         prior_terms(hyper, n_clusters, covariance, units),
         np.array([total.weight]),
-        (np.diagonal(scatter) if is_diagonal(covariance) else scatter)[None],
+        scatter[None],
+        RowTotals(np.array([total.weight]), scatter[None]),
     )
 
 

@@ -93,7 +93,7 @@ def sets_of(model):
 
 def assert_same(got, want, rtol=1e-12) -> None:
     for mine, theirs in zip(got, want, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * max(1.0, np.abs(theirs).max()))
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * max(1.0, np.abs(theirs).max(initial=0)))
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_batches_that_do_not_fit() -> None:
         model.partial_fit(X[:, :2])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model.partial_fit(X, sample_weight=-np.ones(len(X)))
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"X has no value in any row that counts: all cells are missing \(NaN\)\."):
         model.partial_fit(np.full((5, 4), np.nan))
     with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows; use fewer clusters"):
         EGMM(3).partial_fit(X[:2])
@@ -97,7 +97,7 @@ def test_batches_that_do_not_fit() -> None:
     assert model.partial_fit(X[:1]).n_iter_ == before + 1
 
 
-@pytest.mark.parametrize("bad", [1e160, np.nan, np.inf])
+@pytest.mark.parametrize("bad", [1e160, np.inf])
 def test_a_bad_batch_leaves_a_stream_as_it_was(tmp_path, bad) -> None:
     X = overlapping(600, seed=8)
     model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
@@ -111,8 +111,8 @@ def test_a_bad_batch_leaves_a_stream_as_it_was(tmp_path, bad) -> None:
 def test_a_fit_that_fails_leaves_a_stream_as_it_was() -> None:
     X = overlapping(600, seed=9)
     model, other = (EGMM(2, random_state=0).partial_fit(X[:300]) for _ in range(2))
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full((5, 4), np.nan))
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(np.full((5, 4), np.inf))
     np.testing.assert_array_equal(model.partial_fit(X[300:]).means_, other.partial_fit(X[300:]).means_)
 
 

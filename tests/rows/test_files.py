@@ -192,8 +192,7 @@ def test_a_csv_whose_true_and_false_turn_into_something_else(tmp_path: Path) -> 
     with pytest.raises(ReadError, match=message):
         all_rows(scan(path))
     path.write_text(f"{long}2.5,\n")
-    with pytest.raises(ReadError, match=r"column 'flag' has no value \(null\) at row 200001 .* of .*a\.csv"):
-        all_rows(scan(path))
+    assert np.isnan(all_rows(scan(path))).sum() == 1
 
 
 def test_whole_numbers_at_the_top_of_a_csv_do_not_make_a_column_of_them(tmp_path: Path) -> None:
@@ -551,10 +550,11 @@ def test_nulls(name: str, X: np.ndarray, tmp_path: Path) -> None:
     {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather, "csv": pa.csv.write_csv}[name](
         columns, str(path)
     )
-    rows = scan(tmp_path)
-    message = rf"column 'c' has no value \(null\) at row 41 .* of .*b/rows\.{name}; drop or impute"
-    with pytest.raises(ReadError, match=message):
-        EGMM(2).fit(rows)
+    with_holes = np.concatenate([X, values.astype(float)])
+    np.testing.assert_array_equal(all_rows(scan(tmp_path)), with_holes)
+    streamed, in_memory = (EGMM(2, random_state=0).fit(rows) for rows in (scan(tmp_path), with_holes))
+    np.testing.assert_allclose(streamed.means_, in_memory.means_, rtol=1e-9)
+    assert streamed.log_likelihood_ == pytest.approx(in_memory.log_likelihood_, rel=1e-12)
     assert scan(tmp_path, ["b"]).shape == (len(X) + 100, 1)
 
 

@@ -66,7 +66,7 @@ def fit(
     exclude: o.Exclude = None,
     label: o.Label = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
@@ -90,6 +90,8 @@ def fit(
     certainty: o.Certainty = None,
     reg_covar: o.RegCovar = "auto",
     max_iter: o.MaxIter = o.MAX_ITER,
+    semi_supervised: o.SemiSupervised = False,
+    reliability: o.Reliability = 1.0,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
     stability: o.Subsamples = 0,
@@ -115,7 +117,6 @@ def fit(
     Without --out, files go to a new directory egmm-NAME.
     Other algorithms write no model file and no report.
     """
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
     if table is not None:
         o.one_of("--table", table, TABLES)
     own, name = model, None
@@ -123,8 +124,10 @@ def fit(
         from egmm.cli import algorithms
 
         own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
+    cells = o.missing_cells(missing, name)
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     request = o.fit_request(
-        "paper" if name else own,
+        "paper" if name or (semi_supervised and own is None) else own,
         clusters,
         covariance,
         focal_sets,
@@ -136,6 +139,8 @@ def fit(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
+    if semi_supervised:
+        request = o.semi_supervised(request, clusters, label, reliability)
     if stability and not request.is_auto:
         raise typer.BadParameter("requires --model auto.", param_hint="--stability")
     request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
@@ -148,6 +153,7 @@ def fit(
                 "--criterion": criterion != "ebic",
                 "--certainty": certainty is not None,
                 "--reg-covar": reg_covar != "auto",
+                "--semi-supervised": semi_supervised,
                 "--stream": stream is not None,
             },
         )
@@ -238,7 +244,7 @@ def select(
     exclude: o.Exclude = None,
     label: o.LabelLeftOut = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
@@ -270,7 +276,7 @@ def select(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.source(rows, columns, label, header, id, exclude, missing)
+    source = o.source(rows, columns, label, header, id, exclude, o.missing_cells(missing))
     from egmm.cli import inspecting
 
     inspecting.select(
@@ -298,7 +304,7 @@ def compare(
     exclude: o.Exclude = None,
     label: o.Label = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: Annotated[
@@ -327,7 +333,8 @@ def compare(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Fit several algorithms to the same rows; --label scores them against known classes."""
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
+    cells = o.missing_cells(missing, "compare")
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     from egmm.cli import comparing
 
     known = comparing.usable(is_relational=dissimilarities is not None)

@@ -199,6 +199,13 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{listing([n for n, k in left_out.items() if k == kind])} ({kind})" for kind in kinds)
 
 
+def incomplete_notes(n_cells: int, n_incomplete: int, n_rows: int) -> list[str]:
+    """Message about missing cells that the fit handles."""
+    cells = f"{spaced(n_cells)} missing cell{'' if n_cells == 1 else 's'}"
+    rows = f"{spaced(n_incomplete)} of {spaced(n_rows)} rows"
+    return [f"{cells} in {rows}: the fit uses the other cells of these rows (--missing drop skips them)."]
+
+
 def missing_notes(n_dropped: int, n_rows: int) -> list[str]:
     """Message about rows dropped for missing cells."""
     if n_dropped == 0:

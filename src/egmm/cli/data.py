@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from egmm._checks import LARGEST, FloatArray, IntArray, import_optional, lost_as_floats, what_is_unusable
-from egmm.cli.columns import assign_roles, listing, missing_notes, parse, text_of
+from egmm.cli.columns import assign_roles, incomplete_notes, listing, missing_notes, parse, text_of
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, format_of, index_of, open_table
@@ -97,8 +97,10 @@ def read_data(source: Source, *, least_rows: int = 2) -> Data:
 def _complete(X: FloatArray, source: Source, names: Sequence[str]) -> tuple[FloatArray, IntArray | None, list[str]]:
     """Rows to fit, their numbers and a message; missing cells are handled here."""
     is_whole = ~np.isnan(X).any(axis=1)
-    if source.missing == "em" or is_whole.all():
+    if is_whole.all():
         return X, None, []
+    if source.missing == "em":
+        return X, None, incomplete_notes(int(np.isnan(X).sum()), int((~is_whole).sum()), len(X))
     if not is_whole.any():
         worst = names[int(np.isnan(X).sum(axis=0).argmax())]
         raise CommandError(

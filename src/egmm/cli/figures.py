@@ -49,7 +49,7 @@ def write_figures(folder: Path, fitted: Any) -> None:
     # In the units of the file, even if the model was fitted to standardised rows.
     scaling = fitted.scaling or Scaling(np.zeros(len(names)), np.ones(len(names)))
     square = np.multiply.outer(scaling.scale, scaling.scale)
-    X, partition, means = fitted.data.X[at], fitted.partition[at], scaling.undo(model.means_)
+    X, partition, means = fitted.rows[at], fitted.partition[at], scaling.undo(model.means_)
     known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
     if _is_open(partition):

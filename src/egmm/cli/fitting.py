@@ -61,6 +61,8 @@ def fit(
     check_free(target, force=force, inputs=inputs)
     rows = None
     if is_streamed(source, stream):
+        if request.reliability is not None:
+            raise CommandError("--semi-supervised takes rows in memory; add --no-stream.")
         if table not in (None, "parquet"):
             raise CommandError(f"results of streamed rows are written as Parquet, not {table}; omit --table.")
         fitted, rows = fit_stream(source, request, standardize=standardize)
@@ -92,6 +94,8 @@ def write_rows(work: Path, fitted: Fitted, table: str) -> None:
     """Write labels and masses of each row."""
     named = row_columns(fitted.data, len(fitted.partition))
     assigned = label_columns(fitted.partition, fitted.outliers, fitted.request.decision)
+    if fitted.conflict is not None:
+        assigned["label_conflict"] = fitted.conflict
     write_columns(work / f"labels.{table}", named | assigned)
     if table == "parquet":
         fitted.partition.save(work / "masses.parquet")
@@ -140,7 +144,7 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     """Command that reproduces this model and its files."""
     request, (rule, reward) = fitted.request, fitted.request.decision
     parts = ["egmm", "fit", source.path, "--model", "auto" if request.is_auto else "paper"]
-    parts += ["--clusters", ",".join(map(str, request.counts))]
+    parts += ["--clusters", ",".join(map(str, request.counts or [fitted.partition.n_clusters]))]
     parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
     if not request.is_auto:
@@ -154,6 +158,8 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     parts += ["--id", fitted.data.id] if fitted.data.id else []
     parts += [] if source.label is None else ["--label", source.label]
     parts += [] if source.missing == MISSING_CELLS[0] else ["--missing", source.missing]
+    if fitted.request.reliability is not None:
+        parts += ["--semi-supervised", "--reliability", str(fitted.request.reliability)]
     if source.header is not None:
         parts.append("--header" if source.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"

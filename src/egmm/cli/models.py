@@ -20,12 +20,13 @@ from egmm.cli.data import Data
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import MISSING_CELLS, Decision, Request, Source
 from egmm.cli.screen import CommandError
-from egmm.em.statistics import Moments, moments
+from egmm.em.completion import EmptyColumnError, data_moments
+from egmm.em.statistics import Moments
 from egmm.explanation import Profile, profiles
 from egmm.metrics import ari, nmi, purity, set_scores
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import bad_entry
+from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 from egmm.selection import Selection, select_model
 
@@ -71,11 +72,23 @@ class Fitted:
     notes: Sequence[str] = ()
     row_numbers: IntArray | None = None
     """Row numbers in the file, counted from zero, if the rows are a sample or some were dropped."""
+    conflict: FloatArray | None = None
+    """Conflict of the rows' classes with the mixture, if classes were used in the fit."""
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Agreement with the known classes; empty without classes."""
-        return {} if self.data.labels is None else scores(self.data.labels, self.partition, self.request.decision)
+        """Agreement with the known classes; empty without classes, or if they were used in the fit."""
+        if self.data.labels is None or self.conflict is not None:
+            return {}
+        return scores(self.data.labels, self.partition, self.request.decision)
+
+    @property
+    def rows(self) -> FloatArray:
+        """Rows in the units of the files, with missing cells replaced by their expectation."""
+        X = self.data.X
+        if not np.isnan(X).any():
+            return X
+        return np.where(np.isnan(X), self.X if self.scaling is None else self.scaling.undo(self.X), X)
 
     @property
     def mixture(self) -> Any:
@@ -110,19 +123,22 @@ class Prepared(NamedTuple):
 def prepare(data: Data, *, standardize: bool) -> Prepared:
     """Scale rows in memory if requested, bit-identical to streamed rows."""
     with ArrayRows(data.X, None, n_jobs=1) as rows, one_blas_thread():
-        total = rows.reduce(moments)
+        total = checked_moments(rows, data.names)
         notes = notes_on(data, total)
         if not standardize:
             return Prepared(data.X, None, notes)
-        scaling = Scaling.from_moments(checked_moments(total, rows, data.names))
+        scaling = Scaling.from_moments(total)
     return Prepared(scaling.apply(data.X), scaling, notes)
 
 
-def checked_moments(total: Moments, rows: Any, names: Sequence[str]) -> Moments:
-    """Moments of the rows; raise on entries that are not finite or too large to square."""
-    if np.isfinite(total.scatter).all():
-        return total
-    raise bad_entry(rows, names) or CommandError("The data contain values that are too large to square.")
+def checked_moments(rows: Any, names: Sequence[str]) -> Moments:
+    """Moments of the rows; raise on entries that are infinite or too large to square."""
+    try:
+        return data_moments(rows, diagonal=False).whole
+    except UnusableRowsError as error:
+        raise bad_entry(rows, names) or error from None
+    except EmptyColumnError as error:
+        raise error.named(names[error.column]) from None
 
 
 def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitted:
@@ -131,11 +147,40 @@ def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitt
     X, scaling, notes = prepare(data, standardize=standardize)
     notes += notes_on_request(request)
     tell(notes, wanted=request.verbose)
-    model, selection = choose_model(X, len(X), request)
-    partition, outliers = named_rows(model.partition(X), data), model.outliers(X)
+    conflict = None
+    if request.reliability is None:
+        model, selection = choose_model(X, len(X), request)
+        partition = model.partition(X)
+    else:
+        selection = None
+        model, partition, told = fit_labelled(X, data.labels, request)
+        notes, conflict = [*notes, *told], model.label_conflict_
+        tell(told, wanted=request.verbose)
+    partition, outliers = named_rows(partition, data), model.outliers(X)
     seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
-    return Fitted(request, data, X, *found, seconds, len(X), notes, data.numbers)
+    return Fitted(request, data, shown(model, X), *found, seconds, len(X), notes, data.numbers, conflict)
+
+
+def shown(model: Any, X: FloatArray) -> FloatArray:
+    """Rows for figures and the report: missing cells are where the model expects them."""
+    return np.asarray(model.impute(X)) if np.isnan(X).any() else X
+
+
+def fit_labelled(X: FloatArray, classes: Any, request: Request) -> tuple[EGMM, CredalPartition, list[str]]:
+    """Fit a mixture to rows and the known classes of some, cluster by class."""
+    names = sorted(set(classes.tolist()) - {""})
+    n_clusters = request.counts[0] if request.counts else len(names)
+    if not names:
+        raise CommandError("no row has a class: --semi-supervised needs some.")
+    if n_clusters < len(names):
+        raise CommandError(f"there are {len(names)} classes but --clusters {n_clusters}; ask for as many at least.")
+    labels = np.array([names.index(name) if name else -1 for name in classes.tolist()])
+    known: dict[str, Any] = {"labels": labels, "reliability": request.reliability}
+    model = EGMM(n_clusters, covariance=request.covariance[0], **request.parameters).fit(X, **known)
+    listed = ", ".join(f"{k + 1} is {name!r}" for k, name in enumerate(names))
+    told = [f"Classes of {int((labels >= 0).sum())} of {len(X)} rows are used in the fit. Cluster {listed}."]
+    return _nameless(model), model.partition(X, **known), told
 
 
 def named_rows(partition: CredalPartition, data: Data) -> CredalPartition:

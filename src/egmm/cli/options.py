@@ -23,8 +23,8 @@ COLOURS = ("lab", "rgb", "grey")
 DATA, MODEL, OUTPUT = "Data", "Model", "Output"
 """Groups of options in the help."""
 
-MISSING_CELLS = ("drop", "em")
-"""Treatments of missing cells, the default first: drop the rows, or pass NaN to the fit."""
+MISSING_CELLS = ("em", "drop")
+"""Treatments of missing cells, the default first: use the other cells, or drop the rows."""
 
 Rows = Annotated[
     str,
@@ -117,11 +117,31 @@ Id = Annotated[
 ]
 Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to skip, a,b,c.", rich_help_panel=DATA)]
 Missing = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--missing",
-        help="Rows with missing cells: drop them, or em to pass them to the fit.",
+        help="Rows with missing cells: em uses their other cells, drop skips them. Default: em for mixtures, drop "
+        "for other algorithms.",
+        show_default=False,
         rich_help_panel=DATA,
+    ),
+]
+SemiSupervised = Annotated[
+    bool,
+    typer.Option(
+        "--semi-supervised",
+        help="Use the classes of --label as evidence in the fit; rows without a class are clustered.",
+        rich_help_panel=MODEL,
+    ),
+]
+Reliability = Annotated[
+    float,
+    typer.Option(
+        "--reliability",
+        min=0.0,
+        max=1.0,
+        help="With --semi-supervised: probability that a class is right.",
+        rich_help_panel=MODEL,
     ),
 ]
 Label = Annotated[
@@ -302,6 +322,15 @@ def refuse_egmm_options(algorithm: str, changed: dict[str, bool]) -> None:
             raise typer.BadParameter(f"applies only to egmm, not to {algorithm}.", param_hint=option)
 
 
+def missing_cells(value: str | None, other: str | None = None) -> str:
+    """What is done with missing cells, by option or default; `other` names an algorithm that is no mixture."""
+    if value is not None:
+        one_of("--missing", value, MISSING_CELLS)
+    if value == "em" and other is not None:
+        raise typer.BadParameter(f"em is for mixtures; {other} takes complete rows: use drop.", param_hint="--missing")
+    return value or ("em" if other is None else "drop")
+
+
 class Source(NamedTuple):
     """Files of rows, and the columns to use."""
 
@@ -332,7 +361,6 @@ def source(
 ) -> Source:
     """Parse the options for rows and columns; a column can have only one role."""
     wanted, unwanted = names(columns), names(exclude, "--exclude") or []
-    one_of("--missing", missing, MISSING_CELLS)
     uses: dict[str, Sequence[str | None]] = {
         "--columns": wanted or [],
         "--exclude": unwanted,
@@ -366,6 +394,8 @@ class Request(NamedTuple):
     decision: Decision = Decision()
     n_subsamples: int = 0
     """Number of subsamples for the stability check; 0 for none."""
+    reliability: float | None = None
+    """Reliability of known classes used in the fit; None if they are not used."""
 
     @property
     def is_single(self) -> bool:
@@ -439,6 +469,20 @@ def fit_request(
     if is_automatic(model, only_paper=only_paper, either=either):
         return auto_request(clusters, covariance, seed, **rest)
     return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest)
+
+
+def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
+    """A request whose fit uses the known classes; unless --clusters is given there are as many clusters as classes."""
+    if label is None:
+        raise typer.BadParameter("name the column of known classes with --label.", param_hint="--semi-supervised")
+    if plain.is_auto or not (plain.covariance != "all" and len(plain.covariance) == 1):
+        raise typer.BadParameter("fits one model; name one with --covariance.", param_hint="--semi-supervised")
+    if clusters != "auto" and len(plain.counts) > 1:
+        raise typer.BadParameter(
+            "fits one number of clusters; name it with --clusters.", param_hint="--semi-supervised"
+        )
+    counts = [] if clusters == "auto" else plain.counts
+    return plain._replace(counts=counts, reliability=reliability)
 
 
 def request(

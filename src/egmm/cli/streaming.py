@@ -12,7 +12,7 @@ from egmm._checks import FloatArray, IntArray, import_optional
 from egmm.belief.storage import parquet_metadata
 from egmm.cli.columns import column_notes, no_columns, parse
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
-from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
+from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model, shown
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Decision, Request, Source
 from egmm.cli.output import claiming, label_columns, mass_columns
@@ -98,7 +98,9 @@ def prepare_scan(source: Source, *, standardize: bool) -> Scanned:
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
-    checked_moments(total, rows, names)
+    if not np.isfinite(total.scatter).all():  # of missing cells, or of values too large
+        with one_blas_thread():
+            total = checked_moments(rows, names)
     scaling = Scaling.from_moments(total) if standardize else None
     seen = rows if scaling is None else rows.scaled(*scaling)
     return Scanned(seen, scaling, total, Data(raw, names, notes=notes), chosen)
@@ -116,7 +118,7 @@ def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[
     partition, outliers = model.partition(X), model.outliers(X)
     seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
-    return Fitted(request, data, X, *found, seconds, rows.shape[0], notes, chosen), rows
+    return Fitted(request, data, shown(model, X), *found, seconds, rows.shape[0], notes, chosen), rows
 
 
 def sample_numbers(n_rows: int) -> IntArray:

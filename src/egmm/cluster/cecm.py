@@ -11,10 +11,10 @@ from egmm.belief.moebius import row_blocks
 from egmm.cluster.adaptive import adapted_metrics, cluster_scatters
 from egmm.cluster.base import PrototypeClusterer, digest_of
 from egmm.cluster.descent import descend
-from egmm.cluster.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.cluster.masses import Costs, Pricing, euclidean, evidential_pricing, mahalanobis, optimal_masses
 from egmm.cluster.prototypes import PrototypeSums, update_means
 from egmm.em.sample import draw_sample
+from egmm.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.rows.array import ArrayRows
 
 SWEEPS = 5

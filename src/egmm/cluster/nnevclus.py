@@ -10,10 +10,10 @@ from sklearn.svm import OneClassSVM
 from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_random, check_real, listed
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import CredalClusterer
-from egmm.cluster.links import PairForms
 from egmm.cluster.network import Network
 from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, dissimilarities
 from egmm.cluster.relational.pairs import ListedPairs, check_d0, conflict_targets, draw_others, sampled_pairs
+from egmm.links import PairForms
 from egmm.rows.threads import one_blas_thread
 
 DEFAULT_PAIRS = 100

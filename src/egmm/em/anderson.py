@@ -141,8 +141,8 @@ def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatAr
     set_counts, counts, scatter_counts = (np.maximum(part, NEGLIGIBLE_COUNT) for part in moments[:3])
     variances = params.variances.mean(axis=1)
     firsts = 1 / (counts[..., None] * variances[:, None])
-    first, second = products(dim, layout.kind)
+    first, second = products(dim, layout.second_kind)
     # Of a symmetric matrix a product of two features is there once: it counts twice.
     own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
-    seconds = own[:, None] / scatter_counts[..., None]
+    seconds = own[:, None] / (scatter_counts.sum(axis=1, keepdims=True) if layout.pools else scatter_counts)[..., None]
     return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds).vector(layout)

@@ -250,7 +250,14 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
     moments = ClusterMoments.of(evaluation.vector, layout, params.means.shape[2])
     if layout.is_shared:
         firsts = overlap_matrices(moments.set_counts, layout.shares) @ params.means
-        return moments._replace(firsts=firsts).vector(layout)
+        seconds = moments.seconds
+        if layout.pools:
+            within = second_moments(np.zeros_like(params.means[:, :1]), params.covariances, layout)
+            at_means = np.swapaxes(params.means, 1, 2) @ firsts
+            at_means = np.einsum("bdd->bd", at_means) if layout.diagonal else at_means
+            between = second_moments(np.zeros_like(params.means[:, :1]), at_means[:, None], layout)
+            seconds = moments.counts.sum(axis=1)[:, None, None] * within + between
+        return moments._replace(firsts=firsts, seconds=seconds).vector(layout)
     counts, scatter_counts = moments.counts[..., None], moments.scatter_counts[..., None]
     at_means = second_moments(params.means, np.zeros_like(params.covariances), layout)
     within = second_moments(np.zeros_like(params.means), params.covariances, layout)

@@ -36,10 +36,17 @@ class Joint(NamedTuple):
         return np.log(self.total) + self.peak
 
 
-def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: FloatArray) -> Statistics:
+def e_step(
+    z: FloatArray,
+    weight: FloatArray | None,
+    model: Components,
+    shares: FloatArray,
+    log_evidence: FloatArray | None = None,
+) -> Statistics:
     """Masses of rows, given by their monomials (n, F), reduced to sums that add [eq_EMemb, eq_EMP, eq_B].
 
-    `weight` is (n,), or (B, n) where every fit weighs the rows in its own way.
+    `weight` is (n,), or (B, n) where every fit weighs the rows in its own way. `log_evidence` (n, M) has the logarithms
+    of what else is known about each row and focal set.
     """
     n_fits, n_clusters, n_monomials = model.theta.shape
     set_counts = np.zeros((len(shares), n_fits))
@@ -49,7 +56,8 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
     for first in range(0, len(z), size):
         part = z[first : first + size]
         part_weight = None if weight is None else weight[..., first : first + size]
-        joint = joint_masses(part, model, shares)
+        part_evidence = None if log_evidence is None else log_evidence[first : first + size]
+        joint = joint_masses(part, model, shares, part_evidence)
         value = joint.log_density
         if part_weight is None:
             log_likelihood += value.sum(axis=1)
@@ -61,7 +69,8 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
         shared_out = _shared_out(joint.mass, shares)
         sums += shared_out.reshape(n_clusters * n_fits, -1) @ part
     sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
-    return Statistics(np.ascontiguousarray(set_counts.T), np.ascontiguousarray(sums), log_likelihood)
+    counts, pooled = np.ascontiguousarray(set_counts.T), np.zeros((n_fits, 0))
+    return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood)
 
 
 def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
@@ -71,12 +80,24 @@ def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
     return (shares.T @ mass.reshape(len(shares), -1)).reshape(-1, *mass.shape[1:])
 
 
-def joint_masses(z: FloatArray, model: Components, shares: FloatArray) -> Joint:
+def joint_masses(z: FloatArray, model: Components, shares: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
     """Masses of rows before they are normalised, from the monomials (n, F)."""
+    return joint_of(log_scores(z, model, shares), log_evidence)
+
+
+def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArray:
+    """log pi_j N_j(x) of the focal sets, (M, B, n); relative to the reference where the covariance is shared."""
     scores = _scores(z, model)
     if not is_identity(shares):
         scores = (shares @ scores.reshape(shares.shape[1], -1)).reshape(len(shares), *scores.shape[1:])
     scores += model.log_weights.T[:, :, None]
+    return scores
+
+
+def joint_of(scores: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
+    """Masses before they are normalised, from their logarithms (M, B, n), which are overwritten."""
+    if log_evidence is not None:
+        scores += log_evidence.T[:, None, :]
     peak = scores.max(axis=0)
     scores -= peak
     np.exp(scores, out=scores)

@@ -17,17 +17,28 @@ from egmm._checks import FloatArray, IntArray
 from egmm.em import soundness
 from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
+from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.criteria import SAME
 from egmm.em.estep import entropy
+from egmm.em.evidence import Evidence, gather, matched_seeds, seeds
 from egmm.em.failure import why_not
-from egmm.em.mstep import Layout, Settings, are_determined, overlap_matrices, warn_no_mass
+from egmm.em.incomplete import pattern_order
+from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
 from egmm.em.parameters import Parameters, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
-from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
-from egmm.em.statistics import Moments, Statistics, moments
+from egmm.em.start import (
+    Groups,
+    focal_weights,
+    group_sums,
+    make_ridge,
+    start_parameters,
+    sums_by_means,
+    sums_by_seeds,
+)
+from egmm.em.statistics import Moments, Statistics
 from egmm.em.summary import DataSummary, check_distinct
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
@@ -48,6 +59,9 @@ LEAST_SECONDS = 10.0
 """NumPy's time for all passes of a job above which the kernel is worth compiling."""
 
 EXPECTED_PASSES = 60
+
+MOST_SEEDS = 20_000
+"""Labelled rows that a start looks at."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,8 @@ class Specification:
     engine: str = "numpy"
     gives_up: bool = False
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    evidence: Evidence | None = None
+    """Labels and links of the rows."""
 
     @property
     def is_named(self) -> bool:
@@ -208,16 +224,13 @@ class _Batch:
         report: Report | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self.rows, self.summary, self.specifications = rows, summary, list(specifications)
+        self.rows, self.order = _by_pattern(rows) if summary.has_missing else (rows, None)
+        self.summary, self.specifications = summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        self.layout = Layout(
-            first.shares,
-            monomial_kind(first.covariance),
-            is_diagonal(first.covariance),
-            summary.units.scale,
-            first.certainty,
-        )
+        scale, pools = summary.units.scale, summary.has_missing
+        self.layout = Layout.of(first.covariance, first.shares, scale, first.certainty, pools=pools)
+        self.evidence = None if first.evidence is None else first.evidence.ordered(self.order)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
@@ -258,9 +271,9 @@ class _Batch:
     def _on_sample(self, starts: Starts) -> tuple[Ascent, IntArray] | None:
         """Ascents on the sample, where rows are many, of which the best are kept; None where rows are few."""
         sample, total = self.summary.sample, self._total()
-        if not self.first.is_named or not self.first.accelerate or sample is None:
+        if not self.first.is_named or not self.first.accelerate or sample is None or self.evidence is not None:
             return None
-        if total.weight <= MANY_TIMES * sample.weights.sum():
+        if total.whole.weight <= MANY_TIMES * sample.weights.sum():
             return None
         part = self._part(sample)
         problem = self._problem(part.rows, part.total, starts.ridge, starts.owner)
@@ -291,6 +304,8 @@ class _Batch:
         first, n_clusters = self.first, self.layout.shares.shape[1]
         if isinstance(first.init, Parameters):
             return self._from_parameters(first.init)
+        if isinstance(first.init, str) and self.evidence is not None and self.evidence.has_labels:
+            return self._from_evidence(self.evidence)
         if isinstance(first.init, str):
             assert self.summary.sample is not None
             check_distinct(self.summary.sample, n_clusters)
@@ -299,15 +314,33 @@ class _Batch:
             labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
             return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
         kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
+        options: dict[str, Any] = {"units": units, "kind": kind, "completion": self.summary.completion}
         given = None
         if first.init.ndim == 1:
-            group = partial(group_sums, units=units, n_clusters=n_clusters, kind=kind)
-            statistics = self.rows.reduce(group, first.init)
+            labels = first.init if self.order is None else first.init[self.order]
+            statistics = self.rows.reduce(partial(group_sums, n_clusters=n_clusters, **options), labels)
         else:
             means = np.asarray(first.init, dtype=np.float64)
             given = (means - units.centre) / units.scale
-            statistics = self.rows.reduce(partial(sums_by_means, units=units, means=means, kind=kind))
+            statistics = self.rows.reduce(partial(sums_by_means, means=means, **options))
         return self._from_groups([statistics], given, self._total(), self.layout)
+
+    def _from_evidence(self, evidence: Evidence) -> Starts:
+        """Starts from the means of labelled rows, and from unlabelled ones whose clusters are matched to the labels."""
+        units, completion, sample = self.summary.units, self.summary.completion, self.summary.sample
+        kind, n_clusters = "diagonal" if self.layout.diagonal else "full", self.layout.shares.shape[1]
+        places = np.flatnonzero(evidence.crisp >= 0)[:MOST_SEEDS]
+        labelled, labels = gather(self.rows, places, len(evidence.crisp))[0], evidence.crisp[places]
+        assert sample is not None
+        assert isinstance(self.first.init, str)
+        others = units.rows(self.summary.completed(sample).rows)
+        rows = units.rows(labelled if completion is None else completion(labelled))
+        found = [seeds(rows, labels, others, n_clusters)]
+        for labellings in self.summary.labellings(n_clusters, self.first.init, self.first.n_init, sample):
+            found.extend(matched_seeds(rows, labels, others, one, n_clusters) for one in labellings)
+        groups = [partial(sums_by_seeds, units=units, seeds=one, kind=kind, completion=completion) for one in found]
+        sums = [self.rows.reduce(group, evidence.crisp) for group in groups]
+        return self._from_groups(sums, None, self._total(), self.layout)
 
     def _from_parameters(self, params: Parameters) -> Starts:
         owner = np.arange(len(self.specifications))
@@ -317,10 +350,13 @@ class _Batch:
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
         kind = "diagonal" if layout.diagonal else "full"
         args = (self.summary.units, layout.shares.shape[1], kind)
-        sums = [group_sums(part.sample.rows, part.sample.weights, one, *args) for one in labels]
+        rows, weights = self.summary.completed(part.sample)
+        sums = [group_sums(rows, weights, one, *args) for one in labels]
         return self._from_groups(sums, None, part.total, layout)
 
-    def _from_groups(self, sums: list[Statistics], given: FloatArray | None, total: Moments, layout: Layout) -> Starts:
+    def _from_groups(
+        self, sums: list[Statistics], given: FloatArray | None, total: DataMoments, layout: Layout
+    ) -> Starts:
         """Starts of every model from every grouping."""
         n_models = len(self.specifications)
         statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
@@ -394,48 +430,62 @@ class _Batch:
 
     # Pieces --------------------------------------------------------------------------------------------------
 
-    def _total(self) -> Moments:
-        return self.summary.total
+    def _total(self) -> DataMoments:
+        return self.summary.moments
 
     def _part(self, sample: Sample) -> "_Part":
         """Rows of the sample as if they were all."""
         rows = ArrayRows(*sample, n_jobs=1)
-        total = rows.reduce(partial(moments, diagonal=self.summary.total.scatter.ndim == 1))
-        return _Part(sample, rows, total.about(self.summary.units.centre))
+        whole = self.summary.total
+        total = data_moments(rows, diagonal=whole.scatter.ndim == 1).about(whole.centre)
+        return _Part(sample, rows, total)
 
     def _ridges(self, within: FloatArray) -> FloatArray:
         units, total = self.summary.units, self.summary.total
         return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units)
 
-    def _settings(self, total: Moments, ridge: FloatArray, owner: IntArray) -> Settings:
+    def _settings(self, total: DataMoments, ridge: FloatArray, owner: IntArray) -> Settings:
         units, n_clusters = self.summary.units, self.layout.shares.shape[1]
         models = [self.specifications[number] for number in owner]
         terms = [prior_terms(model.prior, n_clusters, model.covariance, units) for model in models]
-        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
-        if self.layout.diagonal and scatter.ndim == 2:
-            scatter = np.diagonal(scatter)
+        whole, complete = (self._row_totals(part, len(models)) for part in total)
         return Settings(
             np.array([model.covariance for model in models]),
             ridge,
             PriorTerms(*(np.concatenate(column) for column in zip(*terms, strict=True))),
-            np.full(len(models), total.weight),
-            np.broadcast_to(scatter, (len(models), *scatter.shape)),
+            *whole,
+            complete,
         )
 
+    def _row_totals(self, total: Moments, n_fits: int) -> RowTotals:
+        scatter = self.summary.units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+        if self.layout.diagonal and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        return RowTotals(np.full(n_fits, total.weight), np.broadcast_to(scatter, (n_fits, *scatter.shape)))
+
     def _problem(
-        self, rows: RowSource, total: Moments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None
+        self, rows: RowSource, total: DataMoments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None
     ) -> Problem:
-        settings = self._settings(total, ridge, owner)
-        problem = Problem(rows, self.summary.units, layout or self.layout, settings, self.first.engine)
+        settings, has_missing = self._settings(total, ridge, owner), self.summary.has_missing
+        layout = layout or self.layout
+        evidence = self.evidence if rows is self.rows else None
+        engine, units = self.first.engine, self.summary.units
+        problem = Problem(rows, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
         if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
             return problem.keeping_monomials(rows.X, rows.sample_weight)
         return problem
 
-    def _tol(self, total: Moments, owner: IntArray, least: float) -> FloatArray:
-        return np.full(len(owner), max(self.first.tol, least) * total.weight)
+    def _tol(self, total: DataMoments, owner: IntArray, least: float) -> FloatArray:
+        return np.full(len(owner), max(self.first.tol, least) * total.whole.weight)
 
     def _ascent(
-        self, problem: Problem, starts: Starts, total: Moments, *, least_tol: float = 0.0, gives_up: bool | None = None
+        self,
+        problem: Problem,
+        starts: Starts,
+        total: DataMoments,
+        *,
+        least_tol: float = 0.0,
+        gives_up: bool | None = None,
     ) -> Ascent:
         return Ascent.start(
             problem,
@@ -519,7 +569,15 @@ class _Part(NamedTuple):
 
     sample: Sample
     rows: ArrayRows
-    total: Moments
+    total: DataMoments
+
+
+def _by_pattern(rows: RowSource) -> tuple[RowSource, IntArray | None]:
+    """Rows in memory so ordered that a block has few patterns of missing cells, and their places before."""
+    if not isinstance(rows, ArrayRows):
+        return rows, None
+    order = pattern_order(rows.X)
+    return rows.take(order), order
 
 
 def _taken(ascent: Ascent, at: IntArray) -> Ascent:

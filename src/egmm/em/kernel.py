@@ -12,7 +12,7 @@ import numpy as np
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
 from egmm.em.parameters import Components, take
-from egmm.em.statistics import Statistics, Units, monomials, products
+from egmm.em.statistics import Statistics, Units, merged_statistics, monomials, products
 
 LARGEST_LOG_WEIGHT = 300.0
 """Above it (clusters tens of standard deviations apart) products of roots could overflow: the log domain is used."""
@@ -85,7 +85,7 @@ def e_step(
     parts = [
         _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
     ]
-    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return merged_statistics(parts)
 
 
 def _one_e_step(
@@ -110,7 +110,7 @@ def _one_e_step(
     )
     counts = (sums.set_counts @ shares).T
     gathered = np.concatenate([counts, sums.firsts, seconds], axis=1)
-    return Statistics(sums.set_counts, gathered[None], np.array([log_likelihood]))
+    return Statistics(sums.set_counts, gathered[None], np.zeros((1, 0)), np.array([log_likelihood]))
 
 
 def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
@@ -209,7 +209,8 @@ def _density(model: Components, kind: str, units: Units) -> Density:
         theta = model.theta[0]
         linear, offsets = np.ascontiguousarray(theta[:, 1:]), np.ascontiguousarray(theta[:, 0])
         return Density(units.centre, scale, linear, offsets, np.empty((0, dim, dim)), whitened)
-    factors = model.factors[0][:, None] if kind == "diagonal" else np.swapaxes(model.factors[0], 1, 2)
+    factors = np.broadcast_to(model.factors[0], (len(whitened), *model.factors.shape[2:]))
+    factors = factors[:, None] if kind == "diagonal" else np.swapaxes(factors, 1, 2)
     offsets = np.ascontiguousarray(model.log_norms[0])
     return Density(units.centre, scale, np.empty((0, dim)), offsets, np.ascontiguousarray(factors), whitened)
 

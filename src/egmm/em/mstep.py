@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import BoolArray, FloatArray
 from egmm.em.celeux_govaert import MAX_INNER, fit_covariances
-from egmm.em.covariance import COMMON_UNITS
+from egmm.em.covariance import COMMON_UNITS, SHARED, is_diagonal, monomial_kind
 from egmm.em.parameters import Evaluated, Parameters, is_single, safe_cholesky
 from egmm.em.prior import PriorTerms, set_weights
 from egmm.em.statistics import Statistics, products
@@ -39,6 +39,15 @@ FEW_INNER = 3
 """Iterations inside an M-step of EM: the next one goes on where this one stopped."""
 
 
+class RowTotals(NamedTuple):
+    """Weight and scatter of rows."""
+
+    weight: FloatArray
+    """(B,)."""
+    scatter: FloatArray
+    """(B, D, D) about the centre, or (B, D)."""
+
+
 class Settings(NamedTuple):
     """What differs between the fits of a batch."""
 
@@ -50,7 +59,9 @@ class Settings(NamedTuple):
     weight: FloatArray
     """(B,) of all rows."""
     scatter: FloatArray
-    """(B, D, D) of all rows about the centre, or (B, D)."""
+    """(B, D, D) of all rows about the centre, or (B, D); missing cells are estimated."""
+    reference: RowTotals
+    """Of the complete rows, whose log-densities are relative to a reference where the covariance is shared."""
 
 
 class Layout(NamedTuple):
@@ -59,17 +70,31 @@ class Layout(NamedTuple):
     shares: FloatArray
     """(M, C) W."""
     kind: str
-    """Of the monomials: "linear" where the covariance is shared."""
+    """Of the monomials that complete rows are summed up by; "linear" densities are relative to a reference."""
     diagonal: bool
     """Whether covariances are variances alone."""
+    is_shared: bool
+    """Whether clusters share one covariance."""
     scale: FloatArray
     """(D,) of the units, which models that need common units undo."""
-    certainty: float
+    certainty: float = 0.0
+    pools: bool = False
+    """Whether the scatter that makes a shared covariance is a statistic. Without missing cells and noise it is the
+    scatter of the rows, the same in every pass."""
+
+    @classmethod
+    def of(
+        cls, covariance: str, shares: FloatArray, scale: FloatArray, certainty: float = 0.0, *, pools: bool = False
+    ) -> "Layout":
+        """The layout of a covariance model; only shared covariances can be pooled."""
+        is_shared = covariance in SHARED
+        kind, diagonal = monomial_kind(covariance), is_diagonal(covariance)
+        return cls(shares, kind, diagonal, is_shared, scale, certainty, is_shared and pools)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether clusters share one covariance."""
-        return self.kind == "linear"
+    def second_kind(self) -> str:
+        """Kind of the second moments that the M-step reads."""
+        return ("diagonal" if self.diagonal else "full") if self.pools else self.kind
 
     @property
     def n_counts(self) -> int:
@@ -94,7 +119,7 @@ class ClusterMoments(NamedTuple):
     firsts: FloatArray
     """(B, C, D)."""
     seconds: FloatArray
-    """(B, C, P) products of features; with one shared covariance P is zero."""
+    """(B, C, P) products of features; with one shared covariance (B, 1, P) where they are pooled, else P is zero."""
 
     def vector(self, layout: Layout) -> FloatArray:
         """All of them as one vector per fit, but for counts that those of the sets tell."""
@@ -111,7 +136,7 @@ class ClusterMoments(NamedTuple):
         else:
             counts, scatter_counts = np.split(vector[:, n_focal:at], 2, axis=1)
         firsts = vector[:, at : at + n_clusters * dim].reshape(n_fits, n_clusters, dim)
-        seconds = vector[:, at + n_clusters * dim :].reshape(n_fits, n_clusters, -1)
+        seconds = vector[:, at + n_clusters * dim :].reshape(n_fits, 1 if layout.pools else n_clusters, -1)
         return cls(set_counts, counts, scatter_counts, firsts, seconds)
 
 
@@ -122,6 +147,9 @@ def cluster_moments(
     shares, dim = layout.shares, params.means.shape[2]
     set_counts, counts = statistics.set_counts, statistics.cluster_counts
     firsts, seconds = statistics.sums[..., 1 : 1 + dim], statistics.sums[..., 1 + dim :]
+    if layout.pools:
+        seconds = pooled_seconds(statistics, settings, layout)
+        return ClusterMoments(set_counts, counts, counts, firsts, seconds)
     first, second = products(dim, layout.kind)
     ridge = counts[..., None] * settings.ridge[:, None, :]
     seconds = seconds + np.where(first == second, ridge[..., first], 0.0)
@@ -147,6 +175,18 @@ def cluster_moments(
     )
 
 
+def pooled_seconds(statistics: Statistics, settings: Settings, layout: Layout) -> FloatArray:
+    """Second moments (B, 1, P) of all rows together: a shared covariance does not tell clusters apart."""
+    dim = settings.ridge.shape[1]
+    if layout.kind == "linear":
+        fixed = settings.reference.scatter
+        complete = fixed if layout.diagonal else fixed[(slice(None), *products(dim, layout.second_kind))]
+    else:
+        complete = statistics.sums[..., 1 + dim :].sum(axis=1)
+    # Without missing cells there is nothing to add.
+    return (complete + statistics.pooled if statistics.pooled.shape[1] else complete)[:, None]
+
+
 def _widths(covariances: FloatArray, factors: FloatArray, diagonal: bool) -> FloatArray:
     """w_jk = tr(Sigma_j P_k) / D, (B, J, C)."""
     dim = factors.shape[-1]
@@ -167,13 +207,13 @@ def _distances(params: Parameters, focal_means: FloatArray, factors: FloatArray)
 
 def _covariance_entries(covariances: FloatArray, layout: Layout) -> FloatArray:
     """Entries of covariances as statistics have the products of features, (B, ., P)."""
-    first, second = products(covariances.shape[-1], layout.kind)
+    first, second = products(covariances.shape[-1], layout.second_kind)
     return covariances if layout.diagonal else covariances[..., first, second]
 
 
 def second_moments(means: FloatArray, covariances: FloatArray, layout: Layout) -> FloatArray:
     """Expected products of features, (B, ., P)."""
-    first, second = products(means.shape[-1], layout.kind)
+    first, second = products(means.shape[-1], layout.second_kind)
     return np.asarray(_covariance_entries(covariances, layout) + means[..., first] * means[..., second])
 
 
@@ -249,10 +289,10 @@ def _have_scatters(scatters: FloatArray, seconds: FloatArray, settings: Settings
 
 
 def _scatters(seconds: FloatArray, dim: int, layout: Layout) -> FloatArray:
-    """Second moments as matrices (B, C, D, D), or diagonals (B, C, D)."""
+    """Second moments as matrices (B, ., D, D), or diagonals (B, ., D)."""
     if layout.diagonal:
         return seconds
-    first, second = products(dim, layout.kind)
+    first, second = products(dim, layout.second_kind)
     matrices = np.empty((*seconds.shape[:2], dim, dim))
     matrices[..., first, second] = matrices[..., second, first] = seconds
     return matrices
@@ -334,18 +374,20 @@ def shared_covariances(
     pulled = prior.kappa[:, None] * prior.mean
     firsts = moments.firsts + pulled[:, None]
     means = cluster_means(overlap, firsts, previous.means)
-    weight = settings.weight + n_clusters * prior.log_det_count
+    rows = moments.counts.sum(axis=1) if layout.pools else settings.weight
+    weight = rows + n_clusters * prior.log_det_count
+    whole = _scatters(moments.seconds, dim, layout)[:, 0] if layout.pools else settings.reference.scatter
     half = 0.5 * (overlap @ means) - firsts
     # The ridge comes with the rows; what a prior counts for has none.
-    ridge = (settings.weight / weight)[:, None] * settings.ridge
+    ridge = (rows / weight)[:, None] * settings.ridge
     if layout.diagonal:
         prior_scatter = prior.scatter + pulled * prior.mean
-        scatter = settings.scatter + n_clusters * prior_scatter + 2 * np.einsum("bkd,bkd->bd", means, half)
+        scatter = whole + n_clusters * prior_scatter + 2 * np.einsum("bkd,bkd->bd", means, half)
         variances = scatter / weight[:, None]
         return means, (_constrained(variances, settings.model, layout.scale) + ridge)[:, None]
     prior_scatter = prior.scatter + pulled[:, :, None] * prior.mean[:, None, :]
     cross = np.swapaxes(means, 1, 2) @ half
-    scatter = settings.scatter + n_clusters * prior_scatter + cross + np.swapaxes(cross, 1, 2)
+    scatter = whole + n_clusters * prior_scatter + cross + np.swapaxes(cross, 1, 2)
     covariances = 0.5 * (scatter + np.swapaxes(scatter, 1, 2)) / weight[:, None, None]
     return means, (covariances + ridge[:, None] * np.eye(dim))[:, None]
 

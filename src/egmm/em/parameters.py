@@ -58,6 +58,11 @@ class Parameters(NamedTuple):
         return self.covariances.ndim == 3
 
     @property
+    def is_shared(self) -> bool:
+        """Whether clusters share one covariance, as a single cluster does with itself."""
+        return self.covariances.shape[1] == 1
+
+    @property
     def variances(self) -> FloatArray:
         """(B, K, D)."""
         return self.covariances if self.is_diagonal else np.einsum("bkdd->bkd", self.covariances)
@@ -141,7 +146,7 @@ def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
     with np.errstate(all="ignore"):
         whitened = means * factors if params.is_diagonal else (means[..., None, :] @ factors)[..., 0, :]
         focal = None
-        if kind == "linear":
+        if params.is_shared:
             kappa = 0.5 * _spread(whitened, shares)
         else:
             focal, is_proper = focal_gaussians(params, factors, log_roots, shares)
@@ -151,7 +156,10 @@ def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
         squares = (whitened**2).sum(axis=-1)
         constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
         linear = whitened * factors if params.is_diagonal else (factors @ whitened[..., None])[..., 0]
-        theta = np.concatenate([constants[..., None], linear, *_quadratic(factors, dim, kind)], axis=-1)
+        quadratic = [
+            np.broadcast_to(part, (*means.shape[:2], part.shape[-1])) for part in _quadratic(factors, dim, kind)
+        ]
+        theta = np.concatenate([constants[..., None], linear, *quadratic], axis=-1)
         log_weights = np.log(params.weights) + kappa
     is_far = squares.max(axis=1) > FAR
     return Evaluated(Components(theta, log_weights, factors, whitened, log_norms, is_far), focal, is_definite)

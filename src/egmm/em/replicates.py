@@ -9,7 +9,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.ascent import FAILED, Ascent
 from egmm.em.covariance import SHARED, is_diagonal, monomial_kind
 from egmm.em.estep import joint_masses
-from egmm.em.mstep import Layout, Settings
+from egmm.em.mstep import Layout, RowTotals, Settings
 from egmm.em.parameters import Components, Parameters, components
 from egmm.em.prior import prior_terms
 from egmm.em.problem import Problem
@@ -125,8 +125,9 @@ def _problem(X: FloatArray, counts: FloatArray, total: Moments, start: Start, un
         type(terms)(*(np.repeat(part, n_fits, axis=0) for part in terms)),
         counts.sum(axis=1),
         scatter,
+        RowTotals(counts.sum(axis=1), scatter),
     )
-    layout = Layout(np.eye(n_clusters), kind, diagonal, units.scale, 0.0)
+    layout = Layout.of(start.covariance, np.eye(n_clusters), units.scale)
     kept = monomials(rows, kind)
     return Problem(ArrayRows(X), units, layout, settings, "numpy", kept, counts)
 

@@ -60,6 +60,7 @@ def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
             break
         fraction = min(1.0, 8 * fraction)
     order = _row_order(drawn.rows[:size])
+    order = order[~np.isnan(drawn.rows[order]).all(axis=1)]  # Rows without any cell tell nothing.
     return Sample(drawn.rows[order], drawn.weights[order])
 
 
@@ -87,7 +88,8 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
     order = np.argsort(hashes, kind="stable")
     rows, weights, hashes = rows[order], weights[order], hashes[order]
     is_new = np.ones(len(rows), dtype=bool)
-    is_new[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    bits = rows.view(np.uint64)  # NaN, a missing cell, is not equal to itself.
+    is_new[1:] = (hashes[1:] != hashes[:-1]) | (bits[1:] != bits[:-1]).any(axis=1)
     firsts = np.flatnonzero(is_new)
     return Drawn(rows[firsts], np.add.reduceat(weights, firsts) if len(firsts) else weights, hashes[firsts])
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray
+from egmm.em.completion import Completion
 from egmm.em.labels import nearest_labels
 from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances, unsound_clusters
 from egmm.em.parameters import Parameters
@@ -24,23 +25,45 @@ def group_sums(
     units: Units,
     n_clusters: int,
     kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
     """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one."""
     sums = np.zeros((n_clusters, 1 + X.shape[1] + len(products(X.shape[1], kind)[0])))
     for first in range(0, len(X), CHUNK_ROWS):
         part = slice(first, first + CHUNK_ROWS)
-        rows = units.rows(X[part])
+        rows = units.rows(X[part] if completion is None else completion(X[part]))
         member = np.zeros((n_clusters, len(rows)))
         member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
         sums += member @ monomials(rows, kind)
-    return Statistics(sums[None, :, 0], sums[None], np.zeros(1))
+    return Statistics(sums[None, :, 0], sums[None], np.zeros((1, 0)), np.zeros(1))
 
 
 def sums_by_means(
-    X: FloatArray, sample_weight: FloatArray | None, units: Units, means: FloatArray, kind: str
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    units: Units,
+    means: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
     """The same for the groups of rows nearest to given means."""
+    X = X if completion is None else completion(X)
     return group_sums(X, sample_weight, nearest_labels(X, means), units, len(means), kind)
+
+
+def sums_by_seeds(
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    labels: IntArray,
+    units: Units,
+    seeds: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
+) -> Statistics:
+    """The same for labelled rows, and for the others the nearest of means in units; labels are -1 where unknown."""
+    X = X if completion is None else completion(X)
+    labels = np.where(labels >= 0, labels, nearest_labels(units.rows(X), seeds))
+    return group_sums(X, sample_weight, labels, units, len(seeds), kind)
 
 
 class Groups(NamedTuple):
@@ -108,7 +131,7 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
         covariances = groups.within + settings.ridge[:, None] * np.eye(dim)
         return Parameters(weights, groups.means.copy(), covariances[:, None])
     kind = "diagonal" if layout.diagonal else "full"
-    own = layout._replace(shares=np.eye(n_clusters), kind=kind)
+    own = layout._replace(shares=np.eye(n_clusters), kind=kind, is_shared=False, pools=False)
     first, second = products(dim, kind)
     ridge = groups.moments.counts[..., None] * settings.ridge[:, None]
     seconds = groups.moments.seconds + np.where(first == second, ridge[..., first], 0.0)

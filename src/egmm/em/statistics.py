@@ -49,8 +49,11 @@ class Statistics(NamedTuple):
     """(B, M) sum_i m_ij."""
     sums: FloatArray
     """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]."""
+    pooled: FloatArray
+    """(B, P) products of features summed over incomplete rows, whatever their clusters, where complete rows are not
+    summed up by products; else P is zero."""
     log_likelihood: FloatArray
-    """(B,) of the rows, relative to the reference density where the covariance is shared."""
+    """(B,) of the rows; that of complete rows is relative to the reference density where the covariance is shared."""
 
     def plus(self, other: Self) -> "Statistics":
         """Return the statistics of both sets of rows together."""
@@ -64,6 +67,11 @@ class Statistics(NamedTuple):
     def cluster_counts(self) -> FloatArray:
         """(B, C) sum_i r_ik."""
         return self.sums[..., 0]
+
+
+def merged_statistics(parts: list[Statistics]) -> Statistics:
+    """Statistics of single fits as those of a batch."""
+    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Moments(NamedTuple):

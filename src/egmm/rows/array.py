@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray
+from egmm._checks import FloatArray, IntArray
 from egmm.rows.source import BLOCK_ROWS, Sum, first_unusable, number, tree_sum
 from egmm.rows.threads import Result, Threads
 
@@ -36,6 +36,13 @@ class ArrayRows:
         self.sample_weight = sample_weight
         # A single block runs in the caller's thread.
         self._threads = Threads(1 if len(X) <= BLOCK_ROWS else n_jobs)
+
+    def take(self, order: IntArray) -> Self:
+        """Some of the rows, or all in another order."""
+        weight = None if self.sample_weight is None else self.sample_weight[order]
+        taken = type(self)(self.X[order], weight, n_jobs=1)
+        taken._threads = self._threads  # Whoever opened the rows closes them.
+        return taken
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -143,8 +143,7 @@ class ArrowRows(FileRows):
     def _batches(self) -> Iterator[Piece]:
         first = 0
         for batch in self._record_batches():
-            self._check_nulls(batch, first)
-            columns = [_plain(column).to_numpy(zero_copy_only=False) for column in batch.columns]
+            columns = [_numbers(column) for column in batch.columns]
             weight = None if self._weight is None else np.asarray(columns.pop(), dtype=np.float64)
             if weight is not None:
                 self._check_weight(weight, first)
@@ -172,17 +171,6 @@ class ArrowRows(FileRows):
             reader = ipc.open_file(stream, options=ipc.IpcReadOptions(included_fields=fields))
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(stored)
-
-    def _check_nulls(self, batch: Any, first: int) -> None:
-        rows = {
-            name: int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            for name, column in zip(self._columns, batch.columns, strict=True)
-            if column.null_count
-        }
-        if rows:
-            name = min(rows, key=rows.__getitem__)
-            where = self.place(first + rows[name])
-            raise ReadError(f"column {name!r} has no value (null) at {where}; drop or impute such rows.")
 
     def _check_weight(self, weight: FloatArray, first: int) -> None:
         bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
@@ -282,6 +270,12 @@ def decoded(column: Any) -> Any:
     """Decode a dictionary column: Arrow's NumPy conversion would turn nulls into the last category."""
     types = import_optional("pyarrow", "Files", "arrow").types
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
+def _numbers(column: Any) -> Any:
+    """A column as NumPy has it; a cell without a value (null) is NaN."""
+    values = _plain(column).to_numpy(zero_copy_only=False)
+    return values.astype(np.float64) if values.dtype.kind == "O" else values
 
 
 def _plain(column: Any) -> Any:

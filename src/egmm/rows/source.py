@@ -89,10 +89,10 @@ def number(values: Iterable[Sum], first: int = 0) -> Iterable[Node[Sum]]:
 
 
 def first_unusable(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite or too large."""
+    """Row, column and value of the first entry that is infinite or too large; NaN is a missing cell."""
     first = 0
     for X, _ in blocks:
-        bad = np.argwhere(~(np.abs(X) < LARGEST))
+        bad = np.argwhere(np.abs(X) >= LARGEST)
         if len(bad):
             row, column = (int(at) for at in bad[0])
             return first + row, column, float(X[row, column])

@@ -1,7 +1,7 @@
 """Sweeps of EVCLUS: the masses of each row in turn, the others fixed.
 
 Throughout, `mass` has a row per object and `apart` the products ``z_i = Xi m_i``, with Xi marking disjoint sets: the
-conflict of two rows is ``z_i . m_j``. `links` are what `egmm.cluster.links.LinkLists` holds.
+conflict of two rows is ``z_i . m_j``. `links` are what `egmm.links.LinkLists` holds.
 """
 
 import numpy as np

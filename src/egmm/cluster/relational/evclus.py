@@ -18,10 +18,10 @@ from egmm.belief.masses import check_mass
 from egmm.belief.partition import CredalPartition
 from egmm.cluster.base import TransductiveClusterer
 from egmm.cluster.descent import Descent, descend
-from egmm.cluster.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.cluster.relational.base import Relational
 from egmm.cluster.relational.dissimilarities import check_distinct, check_fewer_than_rows
 from egmm.cluster.relational.pairs import AllPairs, ListedPairs, all_pairs, sampled_pairs
+from egmm.links import LinkLists, Links, PairForms, check_links, listed_links
 
 
 class EVCLUS(Relational, TransductiveClusterer):

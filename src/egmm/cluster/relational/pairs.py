@@ -9,8 +9,8 @@ from sklearn.metrics import pairwise_distances
 
 from egmm._checks import FloatArray, IntArray, check_real
 from egmm.belief.moebius import row_blocks
-from egmm.cluster.links import LinkLists
 from egmm.cluster.relational.dissimilarities import dissimilarities, is_precomputed
+from egmm.links import LinkLists
 
 NEAR_CERTAIN = np.log(0.05)
 """Two rows at distance d0 belong to different clusters with degree 0.95."""

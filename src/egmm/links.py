@@ -38,7 +38,7 @@ class LinkLists(NamedTuple):
 def check_links(must_link: Any, cannot_link: Any, n_rows: int) -> Links:
     """Validate links: rows in range, no row linked with itself, no contradictions."""
     links = Links(_pairs("must_link", must_link, n_rows), _pairs("cannot_link", cannot_link, n_rows))
-    group = _groups(links.must, n_rows)
+    group = linked_groups(links.must, n_rows)
     wrong = links.cannot[group[links.cannot[:, 0]] == group[links.cannot[:, 1]]]
     if len(wrong):
         a, b = (int(row) for row in wrong[0])
@@ -111,7 +111,7 @@ def _pairs(name: str, value: Any, n_rows: int) -> IntArray:
     return np.asarray(np.unique(np.sort(pairs, axis=1), axis=0), dtype=np.int64)
 
 
-def _groups(must: IntArray, n_rows: int) -> IntArray:
+def linked_groups(must: IntArray, n_rows: int) -> IntArray:
     """Connected component of each row under must-links."""
     graph = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n_rows, n_rows))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
