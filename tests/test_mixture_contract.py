@@ -222,7 +222,7 @@ def test_methods_name_bad_arguments(X) -> None:
 def test_stopping_early_says_what_to_do(X) -> None:
     model = EGMM(3, random_state=0, max_iter=2)
     message = (
-        "EGMM did not converge in max_iter=2 steps (tol=1e-06); raise max_iter, loosen tol, or try fewer clusters or "
+        "EGMM did not converge in max_iter=2 steps (tol=1e-06); raise max_iter or tol, or try fewer clusters or "
         "another start."
     )
     with pytest.warns(ConvergenceWarning, match=re.escape(message)) as caught:
@@ -365,7 +365,7 @@ def test_names_come_back_as_they_were(X, tmp_path) -> None:
     [
         ("means_", None, "means_ must be numeric"),
         ("means_", [[0.0, 0.0]], r"means_ must have shape \(3, 2\), got \(1, 2\)"),
-        ("weights_", [float("nan")] * 7, "it holds NaN, no number of a fitted model"),
+        ("weights_", [float("nan")] * 7, "it contains NaN, which is not a valid number"),
         ("weights_", [2.0] * 7, "weights_ must be at least 0 and sum to 1, got a sum of 14"),
         ("weights_", [-1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0], "weights_ must be at least 0 and sum to 1, got a sum of 1"),
         ("covariances_", [[1.0, 0.5], [0.2, 1.0]], "covariances_ must be symmetric"),
@@ -383,7 +383,7 @@ def test_names_come_back_as_they_were(X, tmp_path) -> None:
         (
             "ebic_",
             -1e300,
-            "log_likelihood_, ebic_ and n_parameters_ contradict each other",
+            "log_likelihood_, ebic_ and n_parameters_ are inconsistent",
         ),
         ("log_likelihood_", "many", "log_likelihood_ must be a finite number"),
         ("log_likelihood_history_", [1.0], r"log_likelihood_history_ must have \d+ values, got 1"),

@@ -338,7 +338,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         return model.outliers(X if is_remote(X) else self._check_array(X, reset=False), quantile)
 
     def impute(self, X: Any) -> FloatArray:
-        """Fill missing cells with what the models expect of them, given the other cells of the row, by their weights.
+        """Fill missing cells with their conditional expectation, averaged over the models by weight.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """
         sources = self._fitted
         if is_remote(X):
-            raise TypeError("X must be rows in memory for impute; read a part of them into an array.")
+            raise TypeError("X must be rows in memory for impute; load a part into an array.")
         rows = self._check_array(X, reset=False)
         used = zip(sources.models, sources.shares, strict=True) if sources.is_united else [(sources.models[0], 1.0)]
         return np.asarray(sum(share * model.impute(rows) for model, share in used))

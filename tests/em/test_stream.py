@@ -130,7 +130,7 @@ def test_parameters_that_a_stream_cannot_follow_are_refused(tmp_path, name, begi
     old, before = getattr(model, name), model.means_
     model.set_params(**{name: CHANGES[name]})
     expected = (
-        f"partial_fit goes on from a model with {name}={old!r}, but {name}={CHANGES[name]!r} was set since; set it back"
+        f"partial_fit continues a model with {name}={old!r}, but {name}={CHANGES[name]!r} was set since; reset it"
     )
     with pytest.raises(ValueError, match=re.escape(expected)):
         model.partial_fit(X[300:])

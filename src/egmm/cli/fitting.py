@@ -62,7 +62,7 @@ def fit(
     rows = None
     if is_streamed(source, stream):
         if request.reliability is not None:
-            raise CommandError("--semi-supervised takes rows in memory; add --no-stream.")
+            raise CommandError("--semi-supervised needs rows in memory; add --no-stream.")
         if table not in (None, "parquet"):
             raise CommandError(f"results of streamed rows are written as Parquet, not {table}; omit --table.")
         fitted, rows = fit_stream(source, request, standardize=standardize)

@@ -163,18 +163,20 @@ def fit_data(data: Data, request: Request, *, standardize: bool = False) -> Fitt
 
 
 def shown(model: Any, X: FloatArray) -> FloatArray:
-    """Rows for figures and the report: missing cells are where the model expects them."""
+    """Rows for figures and the report, with missing cells replaced by their expectation."""
     return np.asarray(model.impute(X)) if np.isnan(X).any() else X
 
 
 def fit_labelled(X: FloatArray, classes: Any, request: Request) -> tuple[EGMM, CredalPartition, list[str]]:
-    """Fit a mixture to rows and the known classes of some, cluster by class."""
+    """Fit a mixture to rows, some of which have known classes; one cluster per class."""
     names = sorted(set(classes.tolist()) - {""})
     n_clusters = request.counts[0] if request.counts else len(names)
     if not names:
-        raise CommandError("no row has a class: --semi-supervised needs some.")
+        raise CommandError("no row has a class, but --semi-supervised needs some.")
     if n_clusters < len(names):
-        raise CommandError(f"there are {len(names)} classes but --clusters {n_clusters}; ask for as many at least.")
+        raise CommandError(
+            f"there are {len(names)} classes but --clusters {n_clusters}; use at least as many clusters."
+        )
     labels = np.array([names.index(name) if name else -1 for name in classes.tolist()])
     known: dict[str, Any] = {"labels": labels, "reliability": request.reliability}
     model = EGMM(n_clusters, covariance=request.covariance[0], **request.parameters).fit(X, **known)

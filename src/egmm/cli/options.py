@@ -140,7 +140,7 @@ Reliability = Annotated[
         "--reliability",
         min=0.0,
         max=1.0,
-        help="With --semi-supervised: probability that a class is right.",
+        help="Probability that a class is correct, for --semi-supervised.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -323,11 +323,11 @@ def refuse_egmm_options(algorithm: str, changed: dict[str, bool]) -> None:
 
 
 def missing_cells(value: str | None, other: str | None = None) -> str:
-    """What is done with missing cells, by option or default; `other` names an algorithm that is no mixture."""
+    """Treatment of missing cells, by option or default; `other` names an algorithm that is not a mixture."""
     if value is not None:
         one_of("--missing", value, MISSING_CELLS)
     if value == "em" and other is not None:
-        raise typer.BadParameter(f"em is for mixtures; {other} takes complete rows: use drop.", param_hint="--missing")
+        raise typer.BadParameter(f"em is for mixtures; {other} needs complete rows; use drop.", param_hint="--missing")
     return value or ("em" if other is None else "drop")
 
 
@@ -472,15 +472,13 @@ def fit_request(
 
 
 def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
-    """A request whose fit uses the known classes; unless --clusters is given there are as many clusters as classes."""
+    """A request whose fit uses the known classes; by default with one cluster per class."""
     if label is None:
-        raise typer.BadParameter("name the column of known classes with --label.", param_hint="--semi-supervised")
+        raise typer.BadParameter("needs the column of known classes, --label.", param_hint="--semi-supervised")
     if plain.is_auto or not (plain.covariance != "all" and len(plain.covariance) == 1):
-        raise typer.BadParameter("fits one model; name one with --covariance.", param_hint="--semi-supervised")
+        raise typer.BadParameter("fits one model; choose it with --covariance.", param_hint="--semi-supervised")
     if clusters != "auto" and len(plain.counts) > 1:
-        raise typer.BadParameter(
-            "fits one number of clusters; name it with --clusters.", param_hint="--semi-supervised"
-        )
+        raise typer.BadParameter("needs one number of clusters, --clusters.", param_hint="--semi-supervised")
     counts = [] if clusters == "auto" else plain.counts
     return plain._replace(counts=counts, reliability=reliability)
 

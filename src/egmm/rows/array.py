@@ -41,7 +41,7 @@ class ArrayRows:
         """Some of the rows, or all in another order."""
         weight = None if self.sample_weight is None else self.sample_weight[order]
         taken = type(self)(self.X[order], weight, n_jobs=1)
-        taken._threads = self._threads  # Whoever opened the rows closes them.
+        taken._threads = self._threads  # Closed by the owner of the rows.
         return taken
 
     @property

@@ -273,7 +273,7 @@ def decoded(column: Any) -> Any:
 
 
 def _numbers(column: Any) -> Any:
-    """A column as NumPy has it; a cell without a value (null) is NaN."""
+    """A column as a NumPy array; nulls are NaN."""
     values = _plain(column).to_numpy(zero_copy_only=False)
     return values.astype(np.float64) if values.dtype.kind == "O" else values
 
