@@ -41,7 +41,7 @@ def test_a_file_is_written_and_not_overwritten(call: Any, tmp_path: Path) -> Non
     made = call("data", "wine", "--out", "wine.parquet", "--json")
     assert json.loads(made.stdout)["n_rows"] == 178
     assert parquet.read_table(tmp_path / "wine.parquet").column_names[-1] == "label"
-    assert "exists already" in call("data", "wine", "--out", "wine.parquet").stderr
+    assert "already exists" in call("data", "wine", "--out", "wine.parquet").stderr
 
 
 def test_without_a_name_the_names_are_listed_within_80_columns(call: Any) -> None:

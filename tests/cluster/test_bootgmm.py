@@ -116,7 +116,7 @@ def test_numbers_of_clusters_that_the_rows_do_not_allow_are_left_out():
     X = nearly_equal_rows()
     model = BootGMM([2, 4, 9], n_bootstrap=20, covariance="EII", reg_covar=0.1, random_state=0).fit(X)
     assert [row["n_clusters"] for row in model.bic_table_] == [2]
-    for n_clusters, message in (([4, 9], "k-means finds no more than 3 in X"), (9, "X has only 4 distinct rows")):
+    for n_clusters, message in (([4, 9], "k-means finds only 3 in X"), (9, "X has only 4 distinct rows")):
         with pytest.raises(ValueError, match=f"n_clusters=[49] but {message}.*; use fewer clusters"):
             model.set_params(n_clusters=n_clusters).fit(X)
 

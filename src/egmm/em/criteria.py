@@ -1,4 +1,4 @@
-"""Criteria that fits are compared by."""
+"""Criteria for comparing fits."""
 
 from collections.abc import Sequence
 from math import inf, isclose, isnan
@@ -13,13 +13,13 @@ CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
 
 SAME = 1e-9
-"""Share of a log-likelihood by which two ascents to one maximum may differ."""
+"""Relative difference of log-likelihoods of two ascents to one maximum."""
 
 
 def n_free_parameters(
     weights: FloatArray, n_features: int, shares: FloatArray, covariance: str, certainty: float, n_rows: float
 ) -> int:
-    """Parameters that EBIC charges for."""
+    """Number of parameters in EBIC."""
     n_clusters = shares.shape[1]
     n_own = n_covariance_parameters(covariance, n_clusters, n_features)
     return n_weighted(weights, shares, certainty, n_rows) - 1 + n_clusters * n_features + n_own
@@ -37,7 +37,7 @@ def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters
 
 
 def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
-    """Position of the highest score of sound fits, or of all where none is sound.
+    """Position of the highest score among sound fits, or among all if none is sound.
 
     It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
     rows where models are one and the same: of a single cluster, those that differ in what clusters share.

@@ -14,10 +14,10 @@ from egmm.em.parameters import Components, is_identity, take
 from egmm.em.statistics import Statistics
 
 CHUNK_ENTRIES = 2**18
-"""Masses held at a time: they stay in the cache."""
+"""Masses per chunk, sized for the cache."""
 
 LEAST_CHUNK = 128
-"""Rows of a chunk at least: matrix products with fewer are slow."""
+"""Minimum rows per chunk; matrix products with fewer are slow."""
 
 
 class Joint(NamedTuple):
