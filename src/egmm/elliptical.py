@@ -57,7 +57,7 @@ def elliptical_criterion(X: FloatArray, weight: FloatArray | None = None) -> flo
     X : ndarray of shape (n_samples, n_features)
         Rows.
     weight : ndarray of shape (n_samples,), default=None
-        How often each row counts.
+        Row weights.
 
     Returns
     -------

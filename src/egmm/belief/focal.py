@@ -133,7 +133,7 @@ class FocalSets:
             Symmetric similarity of clusters, for instance :math:`S = \mathrm{Pl}^\top \mathrm{Pl}` of a first
             partition.
         n_neighbours : int, default=2
-            How many neighbours each cluster proposes.
+            Number of neighbours per cluster.
         empty : bool, default=False
             Whether the empty set belongs to the family.
 

@@ -189,7 +189,7 @@ class CredalPartition(PartitionViews):
         return hash((self._focal_sets, self._mass.shape))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Unpickled arrays are writeable: building anew makes them read-only.
+        # Unpickled arrays are writeable; rebuilding makes them read-only.
         return _rebuilt, (self._mass, self._focal_sets, self._rows)
 
     # New partitions ---------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Data(NamedTuple):
     labels : ndarray of shape (n_samples,) or None
         Known classes, if a column was named; empty text for rows without one.
     left_out : mapping of str to str
-        Columns that are not used, and why.
+        Skipped columns, and why.
     row_names : ndarray of shape (n_samples,) or None
         Names of the rows, if a column has them.
     id : str or None

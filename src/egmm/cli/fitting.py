@@ -303,7 +303,7 @@ def predict(
     if out is not None:
         check_table(out, force=force, inputs=[model_path, *find_files(source.path)])
     elif as_machine:
-        raise CommandError("--json needs --out: without it the rows go to standard output.")
+        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
     elif getattr(sys.stdout, "name", None) == os.devnull:
         raise CommandError("Standard output is closed; use --out to write to a file.")
     streamed_to = None

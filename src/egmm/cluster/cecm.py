@@ -56,7 +56,7 @@ class CECM(PrototypeClusterer):
         must-link by one minus the mass of a common single cluster, and keeps linked rows off the empty set by a cost of
         2 for each must-link.
     reg_covar : float, default=0.0
-        Part of the features' mean variance that is added to the diagonal of each cluster's mean scatter, where
+        Ridge on the diagonal of each cluster's mean scatter, relative to the features' mean variance; needed if
         features are constant or collinear.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
         Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes.

@@ -201,7 +201,7 @@ class Transfer(PrototypeModel):
         return Transfer(self.pricing, self.far, self.source - centre, self.b1, self.b2)
 
     def costs(self, means: FloatArray) -> ColumnCosts:
-        """Return the function that prices rows."""
+        """Return the cost function of rows."""
         near = super().costs(means)
         if self.b1 == 0:
             return near

@@ -138,7 +138,7 @@ def pool_images(
     mask : image
         Voxels to use, those that are not zero; the others become 0. None means all.
     how : Neighbourhood, default=None
-        Weights of the neighbours; None takes the defaults.
+        Weights of the neighbours; None means the defaults.
     verbose : int, default=0
         1 shows progress on standard error.
 

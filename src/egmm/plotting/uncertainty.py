@@ -41,7 +41,7 @@ def plot_uncertainty(
     measure : {'doubt', 'nonspecificity'}, default='doubt'
         One minus the largest pignistic probability, or the nonspecificity in bits.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
-        The plane; see :func:`view_of`.
+        The plane, see :func:`view_of`.
     feature_names : sequence of str, default=None
         Names of the features.
     ax : matplotlib Axes, default=None

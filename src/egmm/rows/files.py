@@ -60,7 +60,7 @@ class FileRows:
         return self.shape
 
     def using(self, sample_weight: Any, n_jobs: int | None) -> Self:
-        """Return the same rows with weights (instead of a column of weights) and a number of threads."""
+        """Return the same rows with the given weights (instead of a weight column) and number of threads."""
         rows = copy(self)
         rows._sample_weight = check_sample_weight(sample_weight, self.shape[0])
         rows._threads = Threads(n_jobs)
@@ -85,7 +85,7 @@ class FileRows:
         raise NotImplementedError
 
     def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:
-        """Yield (X, sample_weight) of each block, and the block's part of `aligned` where that is given."""
+        """Yield (X, sample_weight) of each block, and the block's part of `aligned` if given."""
         return (self._loaded(run, first, aligned) for run, first in self._checked_runs())
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
@@ -93,7 +93,7 @@ class FileRows:
         return tree_sum(number(self.map(function, aligned, SUMS_AHEAD)))
 
     def map(self, function: Callable[..., Result], aligned: Any = None, ahead: int = 2) -> Iterator[Result]:
-        """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
+        """Apply ``function(X, sample_weight[, aligned])`` to every block, in order."""
         return self._threads.map(partial(self._apply_to_run, function, aligned), self._checked_runs(), ahead)
 
     def apply(

@@ -31,7 +31,7 @@ class MedoidClusterer(Relational, CredalClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
             Not used, present for API consistency.
 

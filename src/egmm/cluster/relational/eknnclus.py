@@ -54,7 +54,7 @@ class EKNNClus(Relational, TransductiveClusterer):
     power : float, default=1.0
         The exponent b of the distances.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         scikit-learn's neighbour search.
     symmetric : bool, default=False
         Use the mean weight of both directions between two rows. The objective then never decreases.
@@ -135,7 +135,7 @@ class EKNNClus(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
             Not used, present for API consistency.
 
@@ -167,7 +167,7 @@ class EKNNClus(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like, default=None
-            None, or what was given to `fit`: other rows have no masses.
+            None, or the rows given to `fit`; other rows have no masses.
 
         Returns
         -------

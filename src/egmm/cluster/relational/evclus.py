@@ -48,11 +48,11 @@ class EVCLUS(Relational, TransductiveClusterer):
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='simple'
         Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     d0 : float or None, default=None
-        Dissimilarity at which two rows belong to different clusters with the degree 0.95; None: the quantile 0.9 of
-        the dissimilarities used.
+        Dissimilarity at which two rows belong to different clusters with degree 0.95; None: the 0.9 quantile of the
+        dissimilarities used.
     n_pairs : int or None, default=None
         Number of random partners of each row; None: all.
     xi : float, default=0.5
@@ -142,7 +142,7 @@ class EVCLUS(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
             Not used, present for API consistency.
         must_link, cannot_link : array-like of shape (n_links, 2), default=None

@@ -41,11 +41,11 @@ class MECM(MedoidClusterer):
     eta : float, default=1.0
         Divisor of the nearest medoid's part in the distance to a set; above 0.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters,), default='kmeans'
-        Medoids to start from: those of the groups of k-means on the leading coordinates of classical scaling (on the
-        features, for Euclidean distances), of the groups nearest to random rows, or numbers of rows.
+        Initial medoids: medoids of k-means clusters on the leading coordinates of classical scaling (on the features
+        for Euclidean distances), medoids of the rows nearest to random rows, or row numbers.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given medoids are one start.
     tol : float, default=1e-6
@@ -58,7 +58,7 @@ class MECM(MedoidClusterer):
     Attributes
     ----------
     medoids_ : ndarray of shape (n_clusters,)
-        Numbers of the rows that are medoids; they are all different.
+        Row numbers of the medoids, all distinct.
     labels_ : ndarray of shape (n_samples,)
         Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets

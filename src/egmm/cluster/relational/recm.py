@@ -50,9 +50,9 @@ class RECM(Relational, CredalClusterer):
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float or None, default=10.0
-        Distance of every row to the empty set, in units of the dissimilarities; None: their quantile 0.95.
+        Distance of every row to the empty set, in units of the dissimilarities; None: their 0.95 quantile.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     init : {'kmeans', 'random'} or array-like, default='kmeans'
         Initial clusters, whose means are the first prototypes: those of k-means on the leading coordinates of classical
@@ -142,7 +142,7 @@ class RECM(Relational, CredalClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
             Not used, present for API consistency.
 

@@ -41,7 +41,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     n_clusters : int, default=2
         Number of clusters C.
     views : list of int or None, default=None
-        Where X is one table: the number of columns of each view, in order; None: all are one view.
+        Number of columns of each view, if X is one table; None: all columns are one view.
     weights : {'global', 'local'}, default='global'
         Weights per view, or per view and set.
     constraint : {'prod', 'sum'}, default='prod'
@@ -60,7 +60,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     gamma : float, default=0.5
         Weight of the distances to the medoids in the distance to a set.
     eta : float, default=1.0
-        Weight of the nearness of a set's prototype to the medoids, beside its being half-way.
+        Weight of the nearness of a set's prototype to the medoids, relative to equal distances.
     metric : str or callable, default='euclidean'
         'precomputed': each view holds dissimilarities (not squared). Otherwise a metric of
         :func:`sklearn.metrics.pairwise_distances`.
@@ -78,7 +78,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     Attributes
     ----------
     medoids_ : ndarray of shape (n_clusters,)
-        Numbers of the rows that are medoids; they are all different.
+        Row numbers of the medoids, all distinct.
     view_weights_ : ndarray of shape (n_views,) or (n_focal - 1, n_views)
         Weights; with 'local', one row per non-empty set.
     masses_ : ndarray of shape (n_samples, n_focal)
@@ -193,7 +193,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
         Parameters
         ----------
         X : array-like or list of array-like, default=None
-            None, or what was given to `fit`: other rows have no masses.
+            None, or the rows given to `fit`; other rows have no masses.
 
         Returns
         -------
