@@ -16,7 +16,7 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 NEAR = np.uint64(2**64 - 2**12) + np.arange(40, dtype=np.uint64)[:, None] * np.array([1, 2], dtype=np.uint64)
 
 NO_ROWS = {
-    "complex": (X + 1j, "Complex data not supported: X is of dtype complex128; take X.real, or"),
+    "complex": (X + 1j, "Complex data not supported: X is of dtype complex128; use X.real, or"),
     "complex frame": (pd.DataFrame(X + 1j), "Complex data not supported: X is of dtype complex128"),
     "vector": (X[:, 0], "X needs rows and features, not (40,). Reshape your data: X.reshape(-1, 1) has a single"),
     "series": (pd.Series(X[:, 0]), "X needs rows and features, not (40,)"),

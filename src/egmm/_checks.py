@@ -87,7 +87,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 def check_random(value: Any) -> np.random.RandomState:
     """Random generator from `random_state`, else raise."""
-    from sklearn.utils import check_random_state  # noqa: PLC0415  Not needed to speak of beliefs.
+    from sklearn.utils import check_random_state  # noqa: PLC0415  Not needed for belief functions.
 
     try:
         return check_random_state(value)

@@ -122,7 +122,7 @@ class EGMM(ClusterMixin, FittedMixture):
     warm_start : bool, default=False
         Continue from the last fit, if it was of the same model, instead of a new start.
     checkpoint : path, default=None
-        File for the state of a long fit, replaced every few steps. Fitted again after being killed, the model goes on
+        File for the state of a long fit, replaced every few steps. After being killed, the same fit resumes
         from it and ends with the same bits; at the end of the fit it is removed.
     verbose : int, default=0
         1 shows progress on standard error.
@@ -144,7 +144,7 @@ class EGMM(ClusterMixin, FittedMixture):
     labels_ : ndarray of shape (n_samples,)
         Cluster with the largest pignistic probability of each row, given labels and links; only for rows in memory.
     label_conflict_ : ndarray of shape (n_samples,)
-        Conflict of each row's label with what the mixture says of the row, between 0 and 1: the highest values are of
+        Conflict of each row's label with the mixture, between 0 and 1; the highest values indicate
         suspicious labels. Only after a fit with `labels` to rows in memory.
     log_likelihood_ : float
         Total log-likelihood.

@@ -5,7 +5,7 @@ The conjugate prior of Fraley and Raftery (2007) is a small fraction of one row'
 Given its covariance, a cluster's mean is normal about :math:`\mu_0` with covariance :math:`\Sigma_k / \kappa`. A full
 covariance is inverse Wishart with :math:`\nu` degrees of freedom and scale :math:`\Lambda`; on diagonal models each
 variance is inverse gamma, on spherical ones the one variance is. Models between these have the prior of their family,
-restricted to their covariances; one covariance for all clusters has it once, own covariances have one each. Up to
+restricted to their covariances; one covariance for all clusters has it once, separate covariances have one each. Up to
 a constant the logarithm is then, for every model,
 
 .. math:: \sum_k \tfrac{c}{2} \log|P_k| - \tfrac12 \operatorname{tr}(P_k L)

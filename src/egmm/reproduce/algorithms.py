@@ -164,12 +164,12 @@ def _one_model(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitte
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "HCM": Algorithm("HCM", _hcm, "k-means of scikit-learn, one k-means++ start", chooses=False),
-    "FCM": Algorithm("FCM", _selected(FCM()), "`FCM` as it comes; C by MPC"),
-    "ECM": Algorithm("ECM", _selected(ECM()), "`ECM` as it comes; C by ANS", is_evidential=True),
+    "FCM": Algorithm("FCM", _selected(FCM()), "`FCM` with its defaults; C by MPC"),
+    "ECM": Algorithm("ECM", _selected(ECM()), "`ECM` with its defaults; C by ANS", is_evidential=True),
     "BPEC": Algorithm(
         "BPEC",
         _selected(BPEC()),
-        "`BPEC` as it comes; C by the widest gap of the delta-Bel graph; nothing in it is random, so it runs once",
+        "`BPEC` with its defaults; C by the widest gap of the delta-Bel graph; deterministic, so it runs once",
         is_evidential=True,
         is_random=False,
     ),
@@ -177,7 +177,9 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         "GMM", _gmm("full"), "scikit-learn's mixture from MATLAB's start, rows drawn by k-means++; C by BIC"
     ),
     "CGMM": Algorithm("CGMM", _gmm("tied"), "the same with one covariance"),
-    "bootGMM": Algorithm("bootGMM", _bootgmm, "`BootGMM` as it comes; C and covariance by BIC", is_evidential=True),
+    "bootGMM": Algorithm(
+        "bootGMM", _bootgmm, "`BootGMM` with its defaults; C and covariance by BIC", is_evidential=True
+    ),
     PAPER_MODE: Algorithm(
         "EGMM",
         _paper_mode,
@@ -186,7 +188,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         is_evidential=True,
     ),
     ONE_MODEL: Algorithm(
-        "EGMM", _one_model, "`EGMM` as it comes, on standardised data", is_evidential=True, chooses=False
+        "EGMM", _one_model, "`EGMM` with its defaults, on standardised data", is_evidential=True, chooses=False
     ),
     DEFAULTS: Algorithm(
         "EGMM",
