@@ -27,7 +27,7 @@ SEAL = "sums.json"
 """File of a cache directory with the checksums of all others."""
 
 PROBE_BYTES = 2**20
-"""Test file for free space."""
+"""Size of the test file for free space."""
 
 LEAST_FREE = 2**26
 """Free bytes below which nothing is cached; all kernels take about ten megabytes."""

@@ -22,7 +22,7 @@ from egmm.plotting.style import unseen_axes
 
 DOTS_PER_INCH = 150
 CLEAR_DOUBT = 0.05
-"""Rows with less doubt are sure."""
+"""Bars of masses are drawn only if some row has more doubt."""
 
 MOST_ROWS = 50_000
 """Maximum number of rows drawn."""

@@ -29,7 +29,7 @@ QUIET_STEPS, QUIET = 2, 0.03
 """A fit ends after this many consecutive extrapolated steps that each gain less than this share of the tolerance."""
 
 LEAST_DAMPING = 1e-3
-"""Number of halvings of a step without gain before the fit counts as converged."""
+"""Smallest damping factor of a step without gain; below it the fit has converged."""
 
 ROUNDING = 1e-13
 """Relative decrease of the objective by an EM step that counts as rounding."""

@@ -195,7 +195,7 @@ def _check_kind(name: str, values: Any) -> None:
 def _chunk_sums(
     chunk: Any, weight: Any, part: Any, function: Callable[..., Sum], block: int, row: int
 ) -> list[Node[Sum]]:
-    """Partial sums of one chunk's blocks; `first` and `row` number its first block and row."""
+    """Partial sums of one chunk's blocks; `block` and `row` are the numbers of its first block and row."""
     check_unmasked("A chunk of sample_weight", weight)
     own = None if weight is None else _checked_weight(np.asarray(weight), row)
     with ArrayRows(_values(chunk), own, n_jobs=1) as rows, one_blas_thread():
