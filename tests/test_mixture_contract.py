@@ -378,7 +378,7 @@ def test_names_come_back_as_they_were(X, tmp_path) -> None:
         ("covariances_", [[10**400, 0], [0, 1]], "covariances_ must be numeric"),
         ("focal_means_", [[0.0, 0.0]] * 7, "focal_means_ and focal_covariances_ do not follow from means_ and cov"),
         ("focal_covariances_", [[9.0, 0.0], [0.0, 9.0]], "focal_means_ and focal_covariances_ do not follow"),
-        ("ebic_", float("inf"), "it holds Infinity"),
+        ("ebic_", float("inf"), "it contains Infinity"),
         ("ebic_", 10**400, "ebic_ must be a finite number"),
         (
             "ebic_",
