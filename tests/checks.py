@@ -249,7 +249,7 @@ def entries_that_are_no_numbers_are_named(estimator: Any) -> None:
         clone(estimator).fit(table)
     days = np.datetime64("2020-01-01") + np.arange(40).reshape(20, 2)
     for times in (days, days - days[0, 0], pd.DataFrame(days, columns=["from", "to"])):
-        with pytest.raises(TypeError, match="X must be numeric, got dates or times; turn them into numbers"):
+        with pytest.raises(TypeError, match="X must be numeric, got dates or times; convert them to numbers"):
             clone(estimator).fit(times)
 
 

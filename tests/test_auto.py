@@ -179,7 +179,7 @@ def test_a_file_that_is_no_whole_model_is_refused(model, tmp_path, change, messa
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match=f"holds no AutoEGMM model: .*{message}"):
+    with pytest.raises(ValueError, match=f"is not an AutoEGMM model: .*{message}"):
         AutoEGMM.load(path)
 
 

@@ -189,7 +189,7 @@ def test_more_clusters_than_distinct_rows_are_refused(blobs) -> None:
 def test_more_clusters_than_kmeans_can_tell_apart_are_refused() -> None:
     X = nearly_equal_rows()
     for init in ("kmeans", "mixture"):
-        with pytest.raises(ValueError, match="n_clusters=4 but k-means finds no more than 3 in X: other rows are"):
+        with pytest.raises(ValueError, match="n_clusters=4 but k-means finds only 3 in X: other rows are"):
             EGMM(4, init=init, n_init=2, random_state=0).fit(X)
     assert_sound(EGMM(4, init="random", random_state=0).fit(X), X)
 

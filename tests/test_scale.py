@@ -106,12 +106,12 @@ def test_one_number_per_row_comes_back_or_goes_to_a_file(
 
 
 def test_many_numbers_per_row_go_to_a_file(X: np.ndarray, fitted: EGMM, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"3 numbers for each of {N_ROWS} rows: name a Parquet file with out="):
+    with pytest.raises(ValueError, match="The result has 3 columns per row; pass out= with a Parquet file name"):
         fitted.predict_mass(scan(folder))
     written = pa.parquet.read_table(fitted.predict_proba(scan(folder), out=tmp_path / "out.parquet"))
     assert written.column_names == ["cluster_1", "cluster_2"]
     np.testing.assert_array_equal(np.column_stack(written.columns), fitted.predict_proba(X))
-    with pytest.raises(ValueError, match="out= is for scans of files"):
+    with pytest.raises(ValueError, match="out= is only for scans of files"):
         fitted.predict_proba(X, out=tmp_path / "out.parquet")
 
 
@@ -220,7 +220,7 @@ def test_a_full_disk(fitted: EGMM, X: np.ndarray, folder: Path, small_disk: Path
     out = small_disk / "masses.parquet"
     out.write_text("what was there before")
     with pytest.raises(
-        OSError, match=r"cannot write .*masses\.parquet: .*[Nn]o space left on device.*; nothing was left"
+        OSError, match=r"cannot write .*masses\.parquet: .*[Nn]o space left on device.*; no file was written"
     ):
         fitted.predict_mass(scan(folder), out=out)
     assert out.read_text() == "what was there before"

@@ -1,4 +1,4 @@
-"""One choice of model in a search: its fit, or why there is none."""
+"""One candidate of a search: its fit, or the reason for failure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from egmm.mixture import EGMM, ModelFit, adopt, set_labels
 from egmm.rows.threads import one_blas_thread
 
 MARKS = {
-    "~": "degenerate: a cluster or covariance collapsed or ran away; chosen only if all are",
+    "~": "degenerate: a cluster or covariance collapsed or diverged; chosen only if all are",
     "?": "not converged: raise max_iter",
 }
-"""What the marks beside printed values mean."""
+"""Meanings of the marks next to printed values."""
 
 
 class Outcome(NamedTuple):
-    """What is asked of every fit."""
+    """Summary of a fit."""
 
     is_converged: bool = True
     is_degenerate: bool = False
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def of_model(cls, model: Any) -> "Outcome":
-        """Read it off a fitted estimator."""
+        """Summarise a fitted estimator."""
         is_converged, is_degenerate = getattr(model, "converged_", True), getattr(model, "degenerate_", False)
         single_weight = 1.0
         if isinstance(model, EGMM):
@@ -50,16 +50,16 @@ class Outcome(NamedTuple):
 
 
 class MixtureMaker:
-    """Makes the estimator of a fit when it is first asked for: a search has a hundred fits, and few are.
+    """Creates the estimator of a fit on demand: a search has a hundred fits, and few estimators are needed.
 
     Parameters
     ----------
     model : EGMM
-        With the parameters of the fit, not fitted.
+        Unfitted, with the parameters of the fit.
     found : ModelFit
-        Its fit.
+        The fit.
     data : tuple
-        X and sample_weight; rows in memory are labelled as they are when the estimator is made.
+        X and sample_weight; rows in memory are labelled when the estimator is created.
     """
 
     def __init__(self, model: EGMM, found: ModelFit, data: tuple[Any, Any]) -> None:
@@ -68,7 +68,7 @@ class MixtureMaker:
         self._is_made = False
 
     def __call__(self) -> EGMM:
-        """Return the estimator."""
+        """Create the estimator."""
         if not self._is_made:
             with open_rows(self._model, *self._data, reset=True) as rows, one_blas_thread():
                 adopt(self._model, self.found)
@@ -86,7 +86,7 @@ def mixture_criteria(found: ModelFit) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One choice of model: its fit, or why there is none."""
+    """One candidate: its fit, or the reason for failure."""
 
     n_clusters: int
     covariance: str
@@ -97,21 +97,21 @@ class Candidate:
     failure: str = ""
     outcome: Outcome = field(default_factory=Outcome)
     agreement: float = float("nan")
-    """Mean adjusted Rand index of its partition, on a sample, with those of all sound candidates of as many clusters.
+    """Mean adjusted Rand index of its partition, on a sample, with all sound candidates of the same number of clusters.
 
-    Its own counts too; by the criterion, each counts for 0.85 of the next better one.
+    Includes its own partition; ordered by the criterion, each has 0.85 of the weight of the next better one.
     """
 
     @classmethod
     def of_model(
         cls, n_clusters: int, covariance: str, model: Any, criteria: dict[str, float], seconds: float
     ) -> "Candidate":
-        """A candidate whose estimator is fitted."""
+        """A candidate with a fitted estimator."""
         return cls(n_clusters, covariance, lambda: model, criteria, seconds, outcome=Outcome.of_model(model))
 
     @cached_property
     def model(self) -> Any:
-        """The fitted estimator, None where the fit failed; made when it is first asked for."""
+        """The fitted estimator, created on first access; None if the fit failed."""
         return None if self.make is None else self.make()
 
     @property
@@ -126,22 +126,22 @@ class Candidate:
 
     @property
     def is_degenerate(self) -> bool:
-        """Whether the fit collapsed, so that its likelihood is no guide."""
+        """Whether the fit collapsed, so that its likelihood is meaningless."""
         return self.outcome.is_degenerate
 
     @property
     def is_sound(self) -> bool:
-        """Whether there is a fit, and a likelihood that is a guide."""
+        """Whether there is a fit and it is not degenerate."""
         return self.is_fitted and not self.is_degenerate
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the fit was ended because it had degenerated."""
+        """Whether the fit was stopped because it degenerated."""
         return self.outcome.is_given_up
 
     @property
     def marks(self) -> str:
-        """Marks of a fit that is not to be trusted, explained in `MARKS`."""
+        """Marks of an unreliable fit, explained in `MARKS`."""
         is_unfinished = not self.outcome.is_converged and not self.is_given_up
         return "~" * self.is_degenerate + "?" * is_unfinished
 
@@ -156,5 +156,5 @@ class Candidate:
         return np.asarray(assign.labels(X, None, mixture, "numpy"))
 
     def value(self, criterion: str) -> float:
-        """The criterion, NaN where the fit failed."""
+        """The criterion, NaN if the fit failed."""
         return float("nan") if self.criteria is None else self.criteria[criterion]

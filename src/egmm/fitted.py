@@ -1,4 +1,4 @@
-"""What a fitted mixture says: masses, partitions, criteria, outliers, samples, and keeping it in a file."""
+"""A fitted mixture: masses, partitions, criteria, outliers, samples, and its file."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +63,7 @@ MODEL_PARAMETERS = (
 
 
 class FittedMixture(Documented, TransformerMixin, BaseEstimator):
-    """The half of `EGMM` that reads fitted parameters and never changes them."""
+    """The part of `EGMM` that reads fitted parameters and never changes them."""
 
     # Fitted attributes, for type checkers.
     weights_: FloatArray
@@ -90,9 +90,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
-    """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
+    """Covariance model of the fit, one of the 14 codes; the parameter may have changed since."""
     _fitted_parameters: dict[str, str]
-    """What `model_parameters` was at the fit."""
+    """`model_parameters` at the fit."""
 
     # Parameters of the estimator that are read here.
     init: Any
@@ -101,14 +101,14 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     n_jobs: int | None
 
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Cluster of largest pignistic probability.
+        """Cluster with the largest pignistic probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
         rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
             How the set is chosen, as in :meth:`egmm.CredalPartition.sets`.
         reward : float, default=0.8
@@ -145,7 +145,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
-            Index into `focal_sets_` of the heaviest set; for the other rules, whose sets need not be focal sets, their
+            Index of the heaviest set in `focal_sets_`; for the other rules, whose sets need not be focal sets, their
             members (1 and 0 in a file).
         """
         if check_choice("rule", rule, SET_RULES) == "heaviest":
@@ -165,17 +165,17 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         must_link: Any = None,
         cannot_link: Any = None,
     ) -> Any:
-        """Masses of rows as a `CredalPartition`, combined with what else is known about them.
+        """Masses of rows as a `CredalPartition`, combined with labels and links.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows. A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+            Rows. Masses of a Dask collection are loaded into memory; `predict_mass` keeps them lazy.
         out : path, default=None
-            For a scan: file to write to, which ``CredalPartition.load`` reads; the path is returned.
+            File for the result of a scan, read by ``CredalPartition.load``; the path is returned.
         labels, reliability, must_link, cannot_link : any
-            As for `EGMM.fit`, about rows in memory. The mixture's masses are combined with the labels by Dempster's
-            rule; linked rows share a mass function or pay for being together.
+            As for `EGMM.fit`, for rows in memory. The mixture's masses are combined with the labels by Dempster's rule;
+            linked rows share a mass function or are penalised for sharing a cluster.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             check_is_fitted(self)
             with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
                 if not isinstance(rows, ArrayRows):
-                    raise TypeError("X must be rows in memory where labels or links are given; read it into an array.")
+                    raise TypeError("X must be rows in memory if labels or links are given; load it into an array.")
                 knowledge = read_knowledge(given, len(rows.X), self.focal_sets_.n_clusters)
                 if knowledge is not None:
                     return known_partition(self, rows, knowledge, row_names(X))
@@ -205,12 +205,12 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         mass : ndarray of shape (n_samples, n_focal)
-            As `predict_mass` gives them; columns are named by `get_feature_names_out`.
+            As from `predict_mass`; columns are named by `get_feature_names_out`.
         """
         return self.predict_mass(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Names of the columns that `transform` makes: the sets, such as ``{1}`` and ``{1,2}``.
+        """Names of the columns of `transform`: the sets, such as ``{1}`` and ``{1,2}``.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         quantile : float, default=0.999
-            Share of a component's own rows that are no outliers.
+            Share of a component's rows that are not outliers.
 
         Returns
         -------
@@ -319,14 +319,14 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             return rows.apply(function, "distance") > farthest(quantile, self.n_features_in_, degrees_of(self))
 
     def impute(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Fill missing cells with what the mixture expects of them, given the other cells of the row.
+        """Fill missing cells with their conditional expectation given the other cells of the row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows; NaN is a missing cell.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
 
         Returns
         -------
@@ -338,7 +338,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         return self._apply(X, assign.imputed, [str(name) for name in names], out)
 
     def sample_missing(self, X: Any, n_samples: int = 5) -> FloatArray:
-        """Draw missing cells from their distribution given the other cells of the row, for multiple imputation.
+        """Draw missing cells from their conditional distribution, for multiple imputation.
 
         Parameters
         ----------
@@ -355,7 +355,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_integer("n_samples", n_samples, 1)
         with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
             if not isinstance(rows, ArrayRows):
-                raise TypeError("X must be rows in memory for sample_missing; read a part of them into an array.")
+                raise TypeError("X must be rows in memory for sample_missing; load a part into an array.")
             return assign.drawn(rows.X, _mixture(self), n_samples, check_random(self.random_state))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
@@ -433,18 +433,18 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             return dense(within)
         return np.asarray(within[..., None] * np.eye(within.shape[-1]))
 
-    # Keeping a fitted mixture ----------------------------------------------------------------------------
+    # Saving --------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted mixture to a readable JSON file, replaced as a whole or not at all.
+        """Write the fitted mixture to a JSON file, replaced atomically.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write.
+            File to write.
         """
         check_is_fitted(self)
-        # A given start, a random stream and a checkpoint belong to the fit, not to the model it made. What describes
+        # A given start, a random generator and a checkpoint belong to the fit, not to the model. What describes
         # the model is taken from the fit: parameters may have been set since.
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, Integral) else None
@@ -464,7 +464,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             stream.write(json.dumps(document, indent=1).encode())
 
     def _names_its_sets(self) -> bool:
-        """Whether `focal_sets` is the name of the fitted family, so that a refit may have other clusters."""
+        """Whether `focal_sets` is the name of the fitted family, so that a refit may change `n_clusters`."""
         if not isinstance(self.focal_sets, str):
             return False
         if self.focal_sets == "neighbours":
@@ -476,7 +476,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a fitted mixture that `save` wrote; nothing in the file is executed.
+        """Read a fitted mixture written by `save`; nothing in the file is executed.
 
         Parameters
         ----------
@@ -486,7 +486,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         model : EGMM
-            Fitted; `labels_` is not kept. `partial_fit` goes on from it.
+            The fitted mixture, without `labels_`. `partial_fit` continues from it.
         """
         try:
             document = read_document(Path(path))
@@ -514,7 +514,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that no fit could have."""
+        """Validate parameters."""
 
     def _apply(
         self,
@@ -537,7 +537,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
 
 def model_parameters(model: FittedMixture) -> dict[str, str]:
-    """Parameters that say which model is fitted, in words that do not change with a list that is changed."""
+    """Parameters that define the model, as text that does not change if a list is modified."""
     return {name: repr(getattr(model, name)) for name in MODEL_PARAMETERS}
 
 
@@ -545,7 +545,7 @@ def model_parameters(model: FittedMixture) -> dict[str, str]:
 
 
 def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
-    """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
+    """Row source of X, checked against (or, with `reset`, setting) the model's features."""
     least = 2 if reset else 1
     rows = remote_rows(X, sample_weight, model.n_jobs)
     if rows is not None:
@@ -560,16 +560,16 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_min_samples=least,
-            ensure_all_finite=False,  # Seen in the first pass; `naming_entries` names the entry.
+            ensure_all_finite=False,  # Checked in the first pass; `naming_entries` names the entry.
         )
     return ArrayRows(X, check_sample_weight(sample_weight, len(X)), model.n_jobs)
 
 
 @contextmanager
 def naming_entries(model: FittedMixture, rows: RowSource) -> Iterator[None]:
-    """Name the first entry that is not finite, or too large, where a row is found to have one.
+    """Name the first entry that is not finite or too large, if a row has one.
 
-    That shows only once the rows are read: no pass is made to check them.
+    This is found while reading: there is no separate pass for checking.
     """
     try:
         yield
@@ -596,7 +596,7 @@ def assign_rows(
 def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
     """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
     shares = model.focal_sets_.shares
-    # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
+    # Use the compiled engine only if it is compiled already; one pass seldom pays for compiling.
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
@@ -604,7 +604,7 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
 
 
 def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
-    """Masses of rows in memory about which more is known."""
+    """Masses of rows in memory with labels or links."""
     evidence = knowledge.evidence(model.focal_sets_, rows)
     mass = assign.masses_with(rows.X, _mixture(model), evidence)
     return CredalPartition(*knowledge.combined(mass, model.focal_sets_), index=index)
@@ -645,7 +645,7 @@ def _check_features(model: FittedMixture, n_features: int, names: list[str] | No
 
 
 def cluster_names(n_clusters: int) -> list[str]:
-    """Columns of a file that has one for each cluster."""
+    """Column names of a file with one column per cluster."""
     return [f"cluster_{k + 1}" for k in range(n_clusters)]
 
 
@@ -655,7 +655,7 @@ def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fit
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON holds it; floats keep every digit."""
+    """A value for JSON; floats keep every digit."""
     if isinstance(value, Mapping):
         return {name: _plain(entry) for name, entry in value.items()}
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,4 +1,4 @@
-"""Labels and links that a user gives with rows, as the evidence that EM reads."""
+"""Labels and links of rows as evidence for EM."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -20,23 +20,23 @@ FORMS = (
 
 
 class Labels(NamedTuple):
-    """Mass functions on sets of clusters; many rows share one."""
+    """Mass functions on sets of clusters, shared by many rows."""
 
     codes: IntArray
-    """(N,) which mass function each row has; `UNLABELLED` is the first, which says nothing."""
+    """(N,) mass function of each row; `UNLABELLED` is the first, the vacuous one."""
     mass: FloatArray
     """(L, F)."""
     focal_sets: FocalSets
 
     def plausibility(self, focal_sets: FocalSets) -> FloatArray:
-        """(L, M) of focal sets. Noise is as plausible as it is that the label says nothing."""
+        """(L, M) of focal sets. The plausibility of noise is that of a vacuous label."""
         meets = (self.focal_sets.masks[:, None] & focal_sets.masks) != 0
         meets[self.focal_sets.masks == self.focal_sets.frame_mask] = True
         return np.asarray(np.minimum(self.mass @ meets, 1.0))
 
     @property
     def crisp(self) -> IntArray:
-        """(N,) cluster of each row that its label makes likelier than not, else -1."""
+        """(N,) cluster with more than half the probability of the label, else -1."""
         pignistic = self.mass @ self.focal_sets.shares
         label = np.where(pignistic.max(axis=1) > 0.5, pignistic.argmax(axis=1), -1)
         label[UNLABELLED] = -1
@@ -44,7 +44,7 @@ class Labels(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What is known about rows beside their features."""
+    """Labels and links of rows."""
 
     labels: Labels | None
     must_link: IntArray
@@ -57,7 +57,7 @@ class Knowledge(NamedTuple):
         return bool(len(self.must_link) + len(self.cannot_link))
 
     def evidence(self, focal_sets: FocalSets, rows: RowSource) -> Evidence:
-        """What EM reads, for one family of focal sets."""
+        """Evidence for EM, for one family of focal sets."""
         n_rows = rows.shape[0]
         if self.labels is None:
             codes, log_plausibility = np.zeros(n_rows, dtype=np.int64), np.zeros((1, len(focal_sets)))
@@ -82,7 +82,7 @@ class Knowledge(NamedTuple):
         return evidence._replace(codes=others, links=linked)
 
     def _check_labels(self, places: IntArray, group: IntArray, log_plausibility: FloatArray) -> None:
-        """Refuse groups whose labels leave no focal set."""
+        """Raise on linked groups whose labels exclude every focal set."""
         joint = np.zeros((int(group.max()) + 1, log_plausibility.shape[1]))
         np.add.at(joint, group, log_plausibility)
         for number in np.flatnonzero(np.isneginf(joint).all(axis=1)):
@@ -93,14 +93,14 @@ class Knowledge(NamedTuple):
             )
 
     def conflict(self, mass: FloatArray, focal_sets: FocalSets) -> FloatArray:
-        """(N,) conflict of the model's masses (N, M) with the labels; zero without label."""
+        """(N,) conflict of the model's masses (N, M) with the labels; zero without a label."""
         if self.labels is None:
             return np.zeros(len(mass))
         agreement = np.einsum("nj,nj->n", mass, self.labels.plausibility(focal_sets)[self.labels.codes])
         return np.where(self.labels.codes == UNLABELLED, 0.0, np.clip(1.0 - agreement, 0.0, 1.0))
 
     def combined(self, mass: FloatArray, focal_sets: FocalSets) -> tuple[FloatArray, FocalSets]:
-        """Masses that E-step gave rows with labels, on the intersections of focal sets and labels (Dempster's rule)."""
+        """Masses of labelled rows on the intersections of focal sets and labels (Dempster's rule)."""
         if self.labels is None:
             return mass, focal_sets
         labels = self.labels
@@ -122,7 +122,7 @@ class Knowledge(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Labels and links as a user gives them."""
+    """Labels and links as given by the user."""
 
     labels: Any = None
     reliability: Any = 1.0
@@ -139,7 +139,7 @@ NOTHING = Given()
 
 
 def read_knowledge(given: Given, n_rows: int, n_clusters: int) -> Knowledge | None:
-    """What a user knows about rows, checked; None where nothing is known."""
+    """Validate labels and links; None if there are none."""
     if not given.is_any:
         return None
     links = check_links(given.must_link, given.cannot_link, n_rows)
@@ -152,7 +152,7 @@ def read_knowledge(given: Given, n_rows: int, n_clusters: int) -> Knowledge | No
 
 
 def read_labels(labels: Any, reliability: Any, n_rows: int, n_clusters: int) -> Labels:
-    """Labels of any form as mass functions, discounted by their reliability.
+    """Labels in any form as mass functions, discounted by their reliability.
 
     >>> read_labels([0, -1, 1], 0.9, 3, 2).codes
     array([2, 0, 1])
@@ -181,7 +181,7 @@ def read_labels(labels: Any, reliability: Any, n_rows: int, n_clusters: int) -> 
 
 
 def _partition(labels: Any, n_rows: int, n_clusters: int) -> CredalPartition:
-    """Labels of any form as a credal partition."""
+    """Labels in any form as a credal partition."""
     if isinstance(labels, CredalPartition):
         return labels
     if isinstance(labels, tuple) and len(labels) == 2 and isinstance(labels[1], FocalSets):

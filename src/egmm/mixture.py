@@ -76,7 +76,7 @@ FAR = 1e6
 
 
 class ModelFit(NamedTuple):
-    """A fit of an estimator's model, and the focal sets it has."""
+    """A fit of an estimator's model, with its focal sets."""
 
     focal_sets: FocalSets
     result: FitResult
@@ -85,7 +85,7 @@ class ModelFit(NamedTuple):
 class EGMM(ClusterMixin, FittedMixture):
     r"""Evidential Gaussian mixture: a Gaussian on every allowed set of clusters, fitted by EM.
 
-    Each object gets a mass function: it may belong to cluster {1}, or to {1,2}, "one of these, the data cannot say".
+    Each row gets a mass function: mass on {1} means cluster 1, mass on {1,2} means one of the two.
 
     .. math:: p(x) = \sum_{j=1}^{M} \pi_j \, \mathcal N\!\Big(x;\ \frac{1}{|A_j|} \sum_{k \in A_j} \mu_k,\ \Sigma\Big)
 
@@ -112,20 +112,20 @@ class EGMM(ClusterMixin, FittedMixture):
         (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of means. A given
         start is used once, whatever `n_init`.
     n_init : int, default=1
-        Number of named starts. The best likelihood among those that do not degenerate is kept; on large data, starts
-        are compared on the sample (see `accelerate`).
+        Number of starts. The best likelihood among non-degenerate fits is kept; on large data, starts are compared on
+        the sample (see `accelerate`).
     tol : float, default=1e-6
-        Tolerance on the mean log-likelihood per row: on the gain that is predicted to be still to come, or, with
-        ``accelerate=False``, on the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
+        Tolerance on the mean log-likelihood per row: on the predicted remaining gain or, with ``accelerate=False``, on
+        the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
     max_iter : int, default=1000
-        Most steps.
+        Maximum number of steps.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
         1e-9 of each feature's variance within the start's clusters, whatever its unit; for 'low-rank' 0.005 of it,
         and at least as much of each feature is noise.
     prior : {None, 'default'} or mapping, default=None
-        Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
-        Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
+        Conjugate prior of means and covariances, which prevents small clusters from collapsing. 'default' has Fraley
+        and Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
     certainty : float, default=0.0
         Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
@@ -140,22 +140,22 @@ class EGMM(ClusterMixin, FittedMixture):
         for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
         not together with `noise`.
     accelerate : bool, default=True
-        Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
-        the full fit starts there. False is the paper's plain EM.
+        Whether to accelerate slow EM steps by Anderson extrapolation. Large data are also fitted on a sample first; the
+        full fit starts there. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
-        Seed of the named starts.
+        Random seed.
     engine : {'auto', 'numpy', 'numba'}, default='auto'
-        How a pass over the rows is computed; results agree. 'numba' is compiled at first use, in about six seconds, and
-        far faster on large data; 'auto' compiles where NumPy would take longer than ten seconds.
+        Implementation of passes over the rows; results agree. 'numba' compiles at first use, in about six seconds, and
+        is far faster on large data; 'auto' compiles if NumPy would take longer than ten seconds.
     n_jobs : int or None, default=None
-        Threads; None and -1 mean all cores this process may use. Results do not depend on it.
+        Number of threads; None and -1 mean all available cores. Results do not depend on it.
     warm_start : bool, default=False
-        Go on from the last fit, where it was of the same model, instead of a new start.
+        Continue from the last fit, if it was of the same model, instead of a new start.
     checkpoint : path, default=None
-        File for the state of a long fit, replaced every few steps. Fitted again after being killed, the model goes on
+        File for the state of a long fit, replaced every few steps. After being killed, the same fit resumes
         from it and ends with the same bits; at the end of the fit it is removed.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Attributes
     ----------
@@ -184,33 +184,33 @@ class EGMM(ClusterMixin, FittedMixture):
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of largest pignistic probability of each row, given its label and links; only for rows in memory.
+        Cluster with the largest pignistic probability of each row, given labels and links; only for rows in memory.
     label_conflict_ : ndarray of shape (n_samples,)
-        Conflict of each row's label with what the mixture says of the row, between 0 and 1: the highest values are of
+        Conflict of each row's label with the mixture, between 0 and 1; the highest values indicate
         suspicious labels. Only after a fit with `labels` to rows in memory.
     log_likelihood_ : float
         Total log-likelihood.
     log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
         Log-likelihood at the start and after each step.
     entropy_ : float
-        Total entropy of the rows' masses: how much the model leaves open.
+        Total entropy of the rows' masses.
     ebic_ : float
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
         Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
         `noise` has two, its weight and its density, as in mclust; heavy tails have one.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     converged_ : bool
         Whether `tol` was reached.
     degenerate_ : bool
-        Whether a cluster ended with the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
-        direction to a millionth of the start's, or was nothing but ridge there already: its likelihood is then no
-        guide. Also whether a cluster that no row is of alone ran away, with its mean or variance far beyond the rows'.
+        Whether a cluster has the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
+        direction to a millionth of the start's, or was only ridge there already; the likelihood is then meaningless.
+        Also whether a cluster with no rows of its own diverged, with its mean or variance far beyond the rows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where X had names.
+        Names of the columns, if X had names.
 
     References
     ----------
@@ -291,7 +291,7 @@ class EGMM(ClusterMixin, FittedMixture):
         must_link: Any = None,
         cannot_link: Any = None,
     ) -> Self:
-        """Fit the mixture to rows, and to what else is known about them.
+        """Fit the mixture to rows, labels and links.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class EGMM(ClusterMixin, FittedMixture):
         y : Ignored
             Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; an integer weight is the same as repeating the row.
+            Row weights; an integer weight is equivalent to repeating the row.
         labels : array-like, list of sets, (mass, focal_sets) or CredalPartition, default=None
             What is known about the clusters of rows: integers from 0 with -1 for unknown; sets of clusters, None for
             unknown; probabilities (n_samples, n_clusters), NaN for unknown; or any mass functions. Focal sets that a
@@ -309,9 +309,9 @@ class EGMM(ClusterMixin, FittedMixture):
         reliability : float or array-like of shape (n_samples,), default=1.0
             Probability that a label can be trusted; the rest of its mass goes to the whole frame.
         must_link : array-like of int of shape (n_pairs, 2), default=None
-            Rows that belong together: they share one mass function.
+            Pairs of rows in the same cluster: they share one mass function.
         cannot_link : array-like of int of shape (n_pairs, 2), default=None
-            Rows that belong apart: they pay for the plausibility of sharing a cluster.
+            Pairs of rows in different clusters: the plausibility of sharing a cluster is penalised.
 
         Returns
         -------
@@ -332,36 +332,36 @@ class EGMM(ClusterMixin, FittedMixture):
                 found = fit_model(self, rows, summary, least_starts=least_starts, knowledge=knowledge)
                 adopt(self, found)
                 self.__dict__.pop("_stream", None)
-            # Interrupted here, the model is fitted all the same.
+            # If interrupted here, the model is still fitted.
             set_labels(self, rows, knowledge)
         if found.result.is_interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
             warnings.warn(
-                f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter, "
-                "loosen tol, or try fewer clusters or another start.",
+                f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter or "
+                "tol, or try fewer clusters or another start.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return found.result
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Learn from one more batch of a stream, by stepwise EM.
+        """Update the model with one batch of a stream, by stepwise EM.
 
-        It goes on from the model, whether that was fitted, loaded or made by earlier batches. Without a model, the
-        first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
-        must show every cluster. Each later batch moves the running statistics by a step of
-        (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
-        `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
+        It continues from the current model, whether fitted, loaded or updated by earlier batches. Without a model, the
+        first batch is fitted as in `fit`, from at least five starts, since later batches cannot correct a bad one; it
+        must contain every cluster. Each later batch moves the running statistics by a step of (rows in the batch / rows
+        seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`, `entropy_` and `ebic_`
+        describe the rows seen, estimated by running means.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The batch.
         y : Ignored
-            For scikit-learn's sake.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Row weights.
 
         Returns
         -------
@@ -392,7 +392,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
 
 def check_parameters(model: EGMM) -> None:
-    """Refuse parameters that no fit could have, whatever the rows."""
+    """Validate parameters that do not depend on the rows."""
     check_integer("n_clusters", model.n_clusters, 1)
     check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
     check_integer("n_init", model.n_init, 1)
@@ -418,7 +418,7 @@ def check_parameters(model: EGMM) -> None:
 
 
 def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
-    """What an estimator sees of rows before it is fitted."""
+    """Summary of the rows before a fit."""
     diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
     random, with_sample = check_random(model.random_state), isinstance(model.init, str)
     with naming_entries(model, rows):
@@ -439,7 +439,7 @@ def fit_model(
     gives_up: bool = False,
     knowledge: Knowledge | None = None,
 ) -> ModelFit:
-    """Fit the model that an estimator's parameters describe; the estimator itself is left as it is."""
+    """Fit the model described by an estimator's parameters, without changing the estimator."""
     options: dict[str, Any] = {"least_starts": least_starts, "knowledge": (knowledge, rows)}
     if not _wants_neighbours(model):
         focal_sets = family(model)
@@ -569,7 +569,7 @@ def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification)
 
 
 def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
-    """Where a fit starts: a name, labels, means or the last fit's parameters."""
+    """Start of a fit: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
         return _last_parameters(model, covariance, units)
@@ -595,7 +595,7 @@ def _last_parameters(model: EGMM, covariance: str, units: Units) -> Parameters:
 
 
 def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
-    """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
+    """Whether the last fit is of the requested model; 'neighbours' finds its sets again."""
     if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
         return False
     if (degrees_of(model) is not None) != (model.tails == "t"):
@@ -617,13 +617,13 @@ def _start_labels(model: EGMM, n_rows: int) -> IntArray:
 
 
 def _check_unchanged(model: EGMM) -> None:
-    """Refuse parameters set since the fit that a stream cannot follow."""
+    """Raise on parameters set since the fit that a stream cannot change."""
     now = model_parameters(model)
     for name, value in model._fitted_parameters.items():
         if now[name] != value:
             raise ValueError(
-                f"partial_fit goes on from a model with {name}={value}, but {name}={now[name]} was set since; "
-                "set it back, or call fit, or partial_fit of sklearn.base.clone(model), to begin anew."
+                f"partial_fit continues a model with {name}={value}, but {name}={now[name]} was set since; "
+                "reset it, or start again with fit, or with partial_fit of sklearn.base.clone(model)."
             )
 
 
@@ -636,8 +636,8 @@ def _batch_moments(model: EGMM, rows: RowSource) -> DataMoments:
 
 
 def _stream_of(model: EGMM, rows: RowSource) -> Stream:
-    """Return a stream that has seen what the fitted model has."""
-    # EBIC tells the rows' weight, which files of models do not hold.
+    """Stream with the statistics of the fitted model."""
+    # EBIC gives the rows' weight, which model files do not hold.
     weight = float(np.exp(2.0 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_))
     covariance, shares, diagonal = model.covariance_, model.focal_sets_.shares, is_diagonal(model.covariance_)
     centre = model.weights_ @ model.focal_means_

@@ -1,4 +1,4 @@
-"""Files of fitted mixtures, read with suspicion: people edit JSON, and files come from others."""
+"""Files of fitted mixtures, validated when read, since JSON may be edited or untrusted."""
 
 import json
 from collections.abc import Mapping
@@ -44,14 +44,14 @@ OPTIONAL = ("feature_names_in_", "noise_box_", "degrees_of_freedom_")
 """Those that not every model has."""
 
 STORED = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
-"""Attributes of which diagonal models keep the diagonals alone, in memory and in files."""
+"""Attributes stored as diagonals by diagonal models, in memory and in files."""
 
 ALIKE = 1e-6
-"""How far what follows from other entries may be from what the file says, in deviations of the rows."""
+"""Tolerance for derived entries, in standard deviations of the rows."""
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return the entries of a file that says to be a model, or say why it is none."""
+    """Read and validate the entries of a model file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
     except RecursionError:
@@ -64,16 +64,16 @@ def read_document(path: Path) -> dict[str, Any]:
         if not isinstance(document[name], dict):
             raise TypeError(f"its entry {name!r} must be an object, got a {type(document[name]).__name__}")
     if document["parameters"].get("checkpoint") is not None:
-        raise ValueError("checkpoint must be null: a model file may not say where a later fit is to write")
+        raise ValueError("checkpoint must be null; a model file must not set a path for later fits")
     return document
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"it holds {name}, no number of a fitted model")
+    raise ValueError(f"it contains {name}, which is not a valid number")
 
 
 def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -> dict[str, Any]:
-    """Return the fitted attributes of a mixture with these focal sets, all of them checked."""
+    """Read and validate the fitted attributes of a mixture with these focal sets."""
     n_features = check_integer("n_features_in_", entries["n_features_in_"], 1)
     code = resolve_covariance(covariance, n_features)
     found: dict[str, Any] = {name: entries[name] for name in FITTED if name not in OPTIONAL}
@@ -95,12 +95,12 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
         raise ValueError(f"log_likelihood_history_ must have {entries['n_iter_'] + 1} values, got {len(history)}")
     weight = 2.0 * (found["log_likelihood_"] - found["ebic_"]) / entries["n_parameters_"]
     if not (isfinite(weight) and weight < np.log(np.finfo(float).max)):
-        raise ValueError("log_likelihood_, ebic_ and n_parameters_ contradict each other: they tell no number of rows")
+        raise ValueError("log_likelihood_, ebic_ and n_parameters_ are inconsistent")
     return found | {"log_likelihood_history_": history}
 
 
 def _arrays(entries: Mapping[str, Any], focal: FocalSets, code: str, n_features: int) -> dict[str, FloatArray]:
-    """Weights, means and covariances, and those of the focal sets, which follow from them."""
+    """Weights, means and covariances, and the derived ones of the focal sets."""
     diagonal, is_shared = is_diagonal(code), code in SHARED
     square = (n_features,) if diagonal else (n_features, _n_columns(entries, code, n_features))
     shapes: dict[str, tuple[int | None, ...]] = {

@@ -1,4 +1,4 @@
-"""How many clusters, and which covariance model."""
+"""Choice of the number of clusters and the covariance model."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
 from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._documented import documentation_link
 from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
@@ -41,23 +42,23 @@ from egmm.rows.threads import resolve_jobs
 from egmm.search import search, unwarned
 
 COVARIANCE_BY = ("agreement", "criterion")
-"""What chooses among the covariance models of the number of clusters that the criterion has chosen."""
+"""Ways to choose the covariance model, given the number of clusters chosen by the criterion."""
 
 CERTAINTY = 1.0
-"""Prior weight on single clusters where covariance models are compared; decided on simulated and real data."""
+"""Default prior weight on single clusters when covariance models are compared; tuned on simulated and real data."""
 
 AT_ODDS = 0.03
-"""The chosen partition is at odds with the others where another one agrees with them by so much better."""
+"""Smallest gain in agreement for which an alternative is reported."""
 
 
 class Index(NamedTuple):
-    """What a peer's number of clusters is chosen by."""
+    """Index for choosing a peer's number of clusters."""
 
     name: str
     higher_is_better: bool
     read: Callable[[Any], float]
     least_clusters: int
-    """Fewest clusters of which it says something."""
+    """Smallest number of clusters for which it is defined."""
 
 
 INDICES: dict[type, Index] = {
@@ -70,30 +71,29 @@ INDICES: dict[type, Index] = {
         for kind in (CCM, CECM, EVCLUS, MECM, NNEVCLUS, RECM, TECM, CatECM, ECMdd, MultiViewECM, MultiViewECMdd)
     },
 }
-"""The peers' own indices."""
+"""Indices of the peers."""
 
 
 class Selection:
-    """The outcome of `select_model`: every candidate, and the best.
+    """Result of `select_model`: every candidate, and the best model.
 
     Attributes
     ----------
     candidates : tuple of Candidate
-        All fits, failed ones too.
+        All fits, including failed ones.
     criterion : str
-        What candidates are compared by.
+        Criterion for comparing candidates.
     higher_is_better : bool
         Its direction.
     by_agreement : bool
-        Whether it chose the number of clusters alone, and agreement with the other models the covariance; of one model,
-        and of peers, there is nothing to choose.
+        Whether the covariance was chosen by agreement; False for a single covariance model and for peers.
     is_top : bool
-        Whether the model chosen is that of the best criterion.
+        Whether the chosen model has the best criterion.
     best : estimator
-        The fitted model chosen.
+        The chosen fitted model.
     alternative : Candidate or None
-        Where the model of the best criterion and the one whose partition agrees best with those of the other covariance
-        models are at odds, the one of the two that is not chosen.
+        If the model with the best criterion and the one whose partition agrees most with the other covariance models
+        differ clearly, the one of the two that is not chosen.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Selection:
 
     @property
     def best(self) -> Any:
-        """The fitted model chosen."""
+        """The chosen fitted model."""
         return self._chosen.model
 
     @property
@@ -126,17 +126,17 @@ class Selection:
 
     @property
     def advice(self) -> str:
-        """A sentence about the alternative, empty where there is none."""
+        """A sentence about the alternative, empty if there is none."""
         if self.alternative is None:
             return ""
         if self.by_agreement:
             return (
                 f"{self.alternative.covariance} has the best {self.criterion.upper()}, but its partition agrees less "
-                f"with those of all models ({self.alternative.agreement:.2f}) than the chosen one "
+                f"with all models ({self.alternative.agreement:.2f}) than the chosen one "
                 f"({self._chosen.agreement:.2f})"
             )
         return (
-            f"{self.alternative.covariance} is worth a look: its partition agrees better with those of all models "
+            f"{self.alternative.covariance} is an alternative: its partition agrees more with all models "
             f"({self.alternative.agreement:.2f}) than the chosen one ({self._chosen.agreement:.2f})"
         )
 
@@ -158,7 +158,7 @@ class Selection:
         ]
 
     def to_dataframe(self, library: str | None = None) -> Any:
-        """All candidates as a data frame of pandas or polars, the best by the criterion first."""
+        """All candidates as a pandas or polars data frame, the best by the criterion first."""
         records = sorted(self.table(), key=self._rank)
         names = dict.fromkeys(name for record in records for name in record)
         return make_frame({name: [record.get(name) for record in records] for name in names}, None, library)
@@ -168,11 +168,11 @@ class Selection:
         return bool(record["failure"]), bool(record["degenerate"]), -value if self.higher_is_better else value
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the criterion against the number of clusters, a line per covariance model."""
+        """Draw the criterion against the number of clusters, one line per covariance model."""
         return self._draw(plot_criterion, ax)
 
     def plot_grid(self, ax: Any = None) -> Any:
-        """Draw the criterion for every covariance model and number of clusters as a grid of colours."""
+        """Draw the criterion for every covariance model and number of clusters as a heat map."""
         return self._draw(plot_model_grid, ax)
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class Selection:
             "C".rjust(4) + "".join(f"{m:>10}  " for m in models).rstrip(),
         ]
         for count in counts:
-            # Marks stand in a column of their own, so that the numbers stay below each other.
+            # Marks have their own column, so that the numbers stay aligned.
             cells = (self._cell(count, model) for model in models)
             lines.append(str(count).rjust(4) + "".join(f"{text:>10}{marks:2}" for text, marks in cells).rstrip())
         how = "" if self.is_top else ", by agreement with the others"
@@ -198,7 +198,8 @@ class Selection:
         cells = {model: [" ".join(self._cell(count, model)).strip() for count in counts] for model in models}
         notes = repr(self).splitlines()[2 + len(counts) :]
         better = "higher" if self.higher_is_better else "lower"
-        return grid_html(f"{self.criterion.upper()} ({better} is better)", "clusters", counts, cells, notes)
+        grid = grid_html(f"{self.criterion.upper()} ({better} is better)", "clusters", counts, cells, notes)
+        return grid + documentation_link("Selection")
 
     def _axes(self) -> tuple[list[int], list[str]]:
         counts = sorted({candidate.n_clusters for candidate in self.candidates})
@@ -219,7 +220,7 @@ class Selection:
         )
 
     def _cell(self, n_clusters: int, covariance: str) -> tuple[str, str]:
-        """A value as printed, and the marks beside it."""
+        """A formatted value and its marks."""
         candidate = self._at(n_clusters, covariance)
         value = candidate.value(self.criterion)
         star = "*" if candidate is self._chosen else "^" if candidate is self.alternative else ""
@@ -246,51 +247,49 @@ def select_model(
     verbose: int = 0,
     **parameters: Any,
 ) -> Selection:
-    """Fit every combination of number of clusters and covariance model, and choose.
+    """Fit every combination of number of clusters and covariance model, and choose one.
 
     A criterion chooses the number of clusters, and agreement with the other covariance models chooses the covariance.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), scan or Dask collection
-        Rows. Of a scan or a Dask collection one fit is made after another, each with all threads or workers: the rows
-        are read where they are and never copied to other processes.
+        Rows. A scan or a Dask collection is fitted one model at a time, with all threads or workers: the rows are never
+        copied to other processes.
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try. The indices of all peers but `BootGMM` need at least 2.
+        Numbers of clusters to try. Peers other than `BootGMM` need at least 2.
     covariance : str or iterable of str, default=('EEE',)
-        Covariance models to try; 'all' means the fourteen (the two of them, E and V, for a single feature).
+        Covariance models to try; 'all' means all fourteen (E and V for a single feature).
     criterion : {'ebic', 'bic', 'icl', 'aic'}, default='ebic'
-        What to choose the number of clusters by. EBIC is maximised, the others, in scikit-learn's sign, minimised.
+        Criterion for the number of clusters. EBIC is maximised, the others (scikit-learn's sign) minimised.
     covariance_by : {'agreement', 'criterion'}, default='agreement'
-        What chooses the covariance model, once the criterion has chosen the number of clusters: with 'agreement' the
-        one whose partition agrees best with those of all models, the better ones by the criterion counting more, which
-        on real data is nearer to the classes; with 'criterion' the best one.
+        How the covariance model is chosen, given the number of clusters. 'agreement': the model whose partition agrees
+        most with all others, weighted by their rank in the criterion; on real data this is closer to the classes.
+        'criterion': the model with the best criterion.
     estimator : estimator of egmm.cluster, default=None
-        A peer to choose the number of clusters for, by its own index: MPC of `FCM` (maximised), the gap of the
-        delta-Bel graph of `BPEC` (maximised), BIC of `BootGMM` (minimised), and ANS of all others (minimised).
-        `EKNNClus` finds the number by itself. None means `EGMM`.
+        A peer whose number of clusters is chosen by its own index: MPC for `FCM` (maximised), the gap of the delta-Bel
+        graph for `BPEC` (maximised), BIC for `BootGMM` (minimised), and ANS for all others (minimised). `EKNNClus`
+        estimates the number itself. None means `EGMM`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows.
+        Row weights.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts; None leaves an `estimator` its own.
+        Random seed; None keeps that of `estimator`.
     n_jobs : int or None, default=None
-        Threads or processes, whichever suits the fits; None and -1 mean all cores this process may use. Results do not
-        depend on it.
+        Number of threads or processes; None and -1 mean all available cores. Results do not depend on it.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
     **parameters : any
-        Further parameters of the estimator. Where they are not given, `EGMM` has ``init="mixture"`` and, if several
-        covariance models are compared, ``certainty=1``: else meta-clusters often do the work of a richer covariance.
+        Further parameters of the estimator. The defaults for `EGMM` are ``init="mixture"`` and, if several covariance
+        models are compared, ``certainty=1``: otherwise meta-clusters often replace a richer covariance.
 
     Returns
     -------
     selection : Selection
-        ``.best`` is the fitted model, ``.table()`` has a record per fit, ``.plot()`` draws the criterion. A fit that
-        fails is recorded with its reason; degenerate fits are chosen only where there is no other, and of equal ones
-        the first. A fit that is seen to degenerate is given up, unless no fit is sound. ``.candidates`` has all fits;
-        ``candidate.model`` is made when it is first asked for.
-        ``.alternative`` is a model to look at: where the one of the best criterion and the one that agrees best with
-        the others are at odds, the one of the two that is not chosen.
+        ``.best`` is the fitted model, ``.table()`` has one record per fit, ``.plot()`` draws the criterion. Failed fits
+        are recorded with a reason. Fits that degenerate are stopped early and chosen only if no fit is sound. Ties go
+        to the first. ``.candidates`` has all fits; ``candidate.model`` is created on first access. ``.alternative`` is
+        set if the model with the best criterion and the one that agrees most with the others differ clearly: it is the
+        one of the two that is not chosen.
 
     Examples
     --------
@@ -304,7 +303,7 @@ def select_model(
     check_choice("criterion", criterion, CRITERIA)
     check_choice("covariance_by", covariance_by, COVARIANCE_BY)
     if not isinstance(n_clusters, Iterable):
-        raise TypeError(f"n_clusters must list numbers to try, such as range(2, 9) or [3], got {n_clusters!r}.")
+        raise TypeError(f"n_clusters must be a list of numbers, such as range(2, 9) or [3], got {n_clusters!r}.")
     counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
     n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
@@ -318,7 +317,7 @@ def select_model(
         _check_counts(counts, estimator, index)
         base, models = clone(estimator).set_params(**parameters), [type(estimator).__name__]
     if not counts:
-        raise ValueError("n_clusters must name at least one choice, got an empty list.")
+        raise ValueError("n_clusters must hold at least one number, got an empty list.")
     if random_state is not None or base.random_state is None:
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
     grid = [(model, count) for model in models for count in counts]
@@ -333,26 +332,28 @@ def select_model(
                 candidates.append(candidate)
                 progress.update(len(candidates), candidate.title)
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
-    _ = selection.best  # Made now: the rows may change.
+    _ = selection.best  # Created now: the rows may change later.
     return selection
 
 
 def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
-    """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
+    """Raise early, with the messages of a fit, on rows that no candidate can be fitted to."""
     name = type(estimator).__name__
     if not is_remote(X):
         kinds = [np.float64, np.float32]
         with reading_numbers(X):
             check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")
+        raise ValueError(
+            f"sample_weight must be None with estimator={name}, which does not support weights; repeat rows instead."
+        )
 
 
 def _check_counts(counts: list[int], estimator: Any, index: Index) -> None:
     if counts and min(counts) < index.least_clusters:
         raise ValueError(
             f"n_clusters must be at least {index.least_clusters} with estimator={type(estimator).__name__}, whose "
-            f"index {index.name} says nothing about fewer clusters; got {min(counts)}."
+            f"index {index.name} is not defined for fewer clusters; got {min(counts)}."
         )
 
 
@@ -367,12 +368,12 @@ def _index(estimator: Any) -> Index:
 def _fit_peer(model: Any, name: str, X: Any, options: dict[str, Any], n_jobs: int | None = None) -> Candidate:
     began, asked = time.perf_counter(), getattr(model, "n_jobs", None)
     if n_jobs is not None and hasattr(model, "n_jobs"):
-        model.n_jobs = n_jobs  # Beside other fits; what comes later may have all cores again.
+        model.n_jobs = n_jobs  # Only during the search; later calls may use all cores.
     try:
         with unwarned():
             model.fit(X, **options)
     except ReadError:
-        raise  # It would meet every candidate.
+        raise  # It affects every candidate.
     except ValueError as error:
         return Candidate(model.n_clusters, name, failure=str(error), seconds=time.perf_counter() - began)
     if hasattr(model, "n_jobs"):
@@ -397,12 +398,12 @@ def _choose(candidates: Sequence[Candidate], criterion: str, higher_is_better: b
 def _most_agreeing(
     candidates: Sequence[Candidate], top: Candidate, criterion: str, higher_is_better: bool
 ) -> Candidate:
-    """The candidate of as many clusters as the one of the best criterion whose partition agrees best with those of all.
+    """The candidate with the best criterion's number of clusters whose partition agrees most with all.
 
-    Of equal partitions, which rounding alone tells apart, that of the better criterion.
+    Ties up to rounding go to the better criterion.
     """
     rivals = [c for c in candidates if c.n_clusters == top.n_clusters and c is not top and not np.isnan(c.agreement)]
-    if np.isnan(top.agreement):  # Degenerate, or the only one.
+    if np.isnan(top.agreement):  # Degenerate, or the only one
         return top
     rivals = [top, *sorted(rivals, key=lambda c: c.value(criterion), reverse=higher_is_better)]
     return rivals[first_best([c.agreement for c in rivals], [True] * len(rivals))]

@@ -114,7 +114,7 @@ def test_too_few_iterations_are_reported():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"hidden": []}, "hidden must name at least one layer"),
+        ({"hidden": []}, "hidden must hold at least one layer"),
         ({"hidden": 0}, "hidden must be an integer >= 1, got 0"),
         ({"metric": "precomputed"}, "metric must not be 'precomputed': the network needs features; use EVCLUS"),
         ({"n_pairs": 123}, "n_pairs must be less than the number of rows, got n_pairs=123 with 123 rows"),

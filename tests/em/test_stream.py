@@ -89,7 +89,9 @@ def test_batches_that_do_not_fit() -> None:
         model.partial_fit(X[:, :2])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model.partial_fit(X, sample_weight=-np.ones(len(X)))
-    with pytest.raises(ValueError, match=r"X has no value in any row that counts: all cells are missing \(NaN\)\."):
+    with pytest.raises(
+        ValueError, match=r"X has no value in any row with positive weight: all cells are missing \(NaN\)\."
+    ):
         model.partial_fit(np.full((5, 4), np.nan))
     with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows; use fewer clusters"):
         EGMM(3).partial_fit(X[:2])
@@ -130,7 +132,7 @@ def test_parameters_that_a_stream_cannot_follow_are_refused(tmp_path, name, begi
     old, before = getattr(model, name), model.means_
     model.set_params(**{name: CHANGES[name]})
     expected = (
-        f"partial_fit goes on from a model with {name}={old!r}, but {name}={CHANGES[name]!r} was set since; set it back"
+        f"partial_fit continues a model with {name}={old!r}, but {name}={CHANGES[name]!r} was set since; reset it"
     )
     with pytest.raises(ValueError, match=re.escape(expected)):
         model.partial_fit(X[300:])

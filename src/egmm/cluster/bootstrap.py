@@ -1,4 +1,4 @@
-"""The steps of bootGMM before the masses: a mixture chosen by BIC, and its refits to bootstrap replicates."""
+"""First steps of bootGMM: a mixture chosen by BIC, and its refits to bootstrap replicates."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -28,20 +28,20 @@ from its maximum, whatever the number of rows."""
 REFIT_STEPS = 200
 
 BATCH = 125
-"""Most replicates refitted together."""
+"""Maximum number of replicates refitted together."""
 
 BATCH_ENTRIES = 2**21
-"""Most posterior probabilities of a batch."""
+"""Maximum number of posterior probabilities per batch."""
 
 
 COLLAPSED = 1e-3
-"""Of the mixture's own variance along some direction: below it a replicate's cluster rests on too few distinct rows."""
+"""Variance along a direction, relative to the mixture's: below it, a replicate's cluster has too few distinct rows."""
 
 
 def draw_starts(
     X: FloatArray, n_clusters: Sequence[int], init: str, n_init: int, random: np.random.RandomState
 ) -> list[FloatArray]:
-    """Means to start from, `n_init` times for each number of clusters that the rows allow."""
+    """Initial means, `n_init` per number of clusters, for the numbers that the rows allow."""
     with ArrayRows(X) as rows:
         sample = draw_sample(rows, int(random.randint(2**31)))
     n_distinct, starts = len(sample.rows), []
@@ -84,7 +84,7 @@ class Bootstrap(NamedTuple):
     """Refits of a mixture to bootstrap replicates."""
 
     mixtures: Mixtures
-    """Those that were fitted; means are relative to the centre."""
+    """The successful refits; means are relative to the centre."""
     n_failed: int
 
 
@@ -99,7 +99,7 @@ def bootstrap(
     n_jobs: int | None,
     verbose: bool,
 ) -> Bootstrap:
-    """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
+    """Refit a mixture to `n_replicates` bootstrap samples, starting at its parameters."""
     start = Start(model.weights_, model.means_, model.stored_covariances_, covariance, model.reg_covar)
     total = moments(X, None)._replace(centre=centre)
     refit_batch = partial(_refit_batch, X=X, total=total, start=start)
@@ -128,10 +128,10 @@ def _refit_batch(
 
 
 def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) -> Bootstrap:
-    """Leave out replicates whose covariance has collapsed, unless that were all."""
+    """Drop replicates with a collapsed covariance; raise if none is left."""
     if not is_fitted.any():
         raise ValueError(
-            "No bootstrap replicate could be fitted: clusters lose their rows or their covariance; use fewer clusters, "
+            "No bootstrap replicate could be fitted: clusters become empty or singular; use fewer clusters, "
             "a simpler covariance model or a larger reg_covar."
         )
     roots = np.linalg.inv(np.linalg.cholesky(covariances))
@@ -144,7 +144,7 @@ def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) ->
 
 
 def choose_references(labels: IntArray, n_references: int, random: np.random.RandomState) -> NDArray[np.intp]:
-    """Rows to compare all rows with, each cluster having its share; all rows if there are no more.
+    """Reference rows, stratified by cluster; all rows if there are few enough.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NN-EVCLUS: a network that maps features to masses whose conflict follows dissimilarities."""
+"""NN-EVCLUS: a network from features to masses whose conflict matches dissimilarities."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -17,33 +17,33 @@ from egmm.links import Links, PairForms, check_links
 from egmm.rows.threads import one_blas_thread
 
 DEFAULT_PAIRS = 100
-"""Others that each row is compared with by default."""
+"""Default number of partners of each row."""
 
 MANY_ROWS = 5_000
-"""From more rows on, the default is batches."""
+"""Above this number of rows, batches are the default."""
 
 BATCH_ROWS = 512
 
 SAMPLE_ROWS = 2_000
-"""Rows that novelty is learned from, and d0 of batches."""
+"""Maximum number of rows for learning novelty and the d0 of batches."""
 
 PATIENCE, PATIENT_STEPS = 10, 500
-"""Epochs, and steps, without a lower mean loss after which batches end: both."""
+"""Training in batches ends after this many epochs and this many steps without a lower mean loss."""
 
 SMALL_GAIN = 5e-3
-"""Relative gain of an epoch's mean loss that is within its noise."""
+"""Relative gain of an epoch's mean loss that counts as noise."""
 
 SLOWING = 1_000
-"""Steps after which Adam's steps begin to shrink, so that weights settle though batches differ."""
+"""Number of steps after which Adam's step size decays, so that weights settle."""
 
 RATE, MEMORIES, TINY = 1e-2, (0.9, 0.999), 1e-8
-"""Step, memories of gradient and squared gradient, and least root of Adam's method."""
+"""Adam's step size, decay rates and epsilon."""
 
 
 class NNEVCLUS(CredalClusterer):
-    r"""Neural EVCLUS: a network gives any row, seen or not, masses whose conflict follows dissimilarities.
+    r"""Neural EVCLUS: a network gives any row masses whose conflict matches dissimilarities.
 
-    A network of one or two layers of rectified units with a softmax over the sets, the empty set among them, minimises
+    A network of one or two ReLU layers with a softmax over the sets, including the empty set, minimises
 
     .. math:: J = \frac{1}{N K} \sum_i \sum_{j \in J(i)} (\kappa_{ij} - \varphi(d_{ij}))^2
         + \frac{\lambda}{2} \sum_l \overline{W_l^2}
@@ -68,24 +68,23 @@ class NNEVCLUS(CredalClusterer):
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='simple'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     hidden : int or list of int, default=20
-        Units of the hidden layer, or of each of them.
+        Number of units of the hidden layer, or of each hidden layer.
     metric : str or callable, default='euclidean'
         Metric of the dissimilarities, see :func:`sklearn.metrics.pairwise_distances`. The network needs features, so
         dissimilarities cannot be given.
     d0 : float or None, default=None
-        Dissimilarity at which two rows belong to different clusters with the degree 0.95; None: the quantile 0.9 of
-        the dissimilarities used.
+        Dissimilarity at which two rows belong to different clusters with degree 0.95; None: the 0.9 quantile of the
+        dissimilarities used.
     n_pairs : int or None, default=None
-        Number K of others that each row is compared with, drawn at random; None: 100, or all if there are fewer.
-        Batches do not use it.
+        Number K of random partners of each row; None: 100, or all if there are fewer. Batches do not use it.
     batch_size : int or None, default=None
-        Rows of a batch; None: all rows at once up to 5000, else 512.
+        Batch size; None: all rows at once up to 5000, else 512.
     novelty : bool, default=False
-        Whether unusual rows give mass to the empty set.
+        Whether atypical rows have mass on the empty set.
     novelty_nu : float, default=0.2
-        Share of the rows that the support vector machine may leave outside.
+        Parameter nu of the support vector machine: share of rows that may be outside.
     novelty_gamma : float, default=0.2
         Coefficient of its Gaussian kernel, for features of deviation 1.
     penalty : float, default=0.0
@@ -97,26 +96,26 @@ class NNEVCLUS(CredalClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept.
     tol : float, default=1e-6
-        Stop when J falls by no more, relative to J (all rows at once), or when ten epochs bring no more (batches).
+        Stop when the relative decrease of J is at most this much (all rows), or over ten epochs (batches).
     max_iter : int, default=1000
-        Most iterations or epochs.
+        Maximum number of iterations or epochs.
     random_state : int, RandomState instance or None, default=None
-        Seed of weights, pairs and batches.
+        Seed for weights, pairs and batches.
 
     Attributes
     ----------
     network_ : Network
         Weights of the layers, for features of mean 0 and deviation 1.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     d0_ : float
         The `d0` used.
     objective_ : float
-        J at the end; of batches, the mean over the best epoch.
+        Final J; with batches, the mean over the best epoch.
     objective_history_ : ndarray
-        J at the start and after each iteration, which never rises; of batches, the mean of each epoch, which may.
+        J at the start and after each iteration, which never increases; with batches, the mean of each epoch, which may.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -126,7 +125,7 @@ class NNEVCLUS(CredalClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -248,7 +247,7 @@ class NNEVCLUS(CredalClusterer):
     def _hidden(self) -> list[int]:
         sizes = [check_integer("hidden", size, 1) for size in listed(self.hidden)]
         if not sizes:
-            raise ValueError("hidden must name at least one layer, got an empty list.")
+            raise ValueError("hidden must hold at least one layer size, got an empty list.")
         return sizes
 
     def _batch_size(self, n_rows: int) -> int | None:
@@ -276,7 +275,7 @@ class NNEVCLUS(CredalClusterer):
         gamma = check_real("novelty_gamma", self.novelty_gamma, 0, open_minimum=True)
         drawn = X if len(X) <= SAMPLE_ROWS else X[random.choice(len(X), SAMPLE_ROWS, replace=False)]
         machine = OneClassSVM(nu=nu, gamma=gamma).fit(self._scaling.apply(drawn))
-        # Its scale grows with the rows it was fitted to; the coefficients of novelty begin on the scale 1.
+        # Its scale grows with the number of rows; the coefficients of novelty assume scale 1.
         self._decision_scale = float(machine.decision_function(self._scaling.apply(drawn)).std()) or 1.0
         return machine
 
@@ -290,24 +289,24 @@ class NNEVCLUS(CredalClusterer):
 
 
 class Scaling(NamedTuple):
-    """Centre and deviation of the features."""
+    """Mean and standard deviation of the features."""
 
     centre: FloatArray
     scale: FloatArray
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """Return features of mean 0 and deviation 1."""
+        """Standardise features."""
         return (X - self.centre) / self.scale
 
 
 def scaling_of(X: FloatArray) -> Scaling:
-    """Centre and deviation of the features; a constant one is only centred."""
+    """Mean and standard deviation of the features; constant features are only centred."""
     deviation = X.std(axis=0)
     return Scaling(X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 
 
 class Rows(NamedTuple):
-    """What the network sees of rows."""
+    """Inputs of the network for some rows."""
 
     features: FloatArray
     decision: FloatArray | None
@@ -318,7 +317,7 @@ class Rows(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network and its way there."""
+    """A trained network and its history."""
 
     network: Network
     history: list[float]
@@ -389,7 +388,7 @@ class PairLoss:
         return self._scale * float(loss) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int) -> Trained:
-        """Minimise from the given weights."""
+        """Minimise, starting from the given weights."""
 
         def value(flat: FloatArray) -> tuple[float, FloatArray]:
             return self.value_and_gradient(network.with_parameters(flat))
@@ -436,7 +435,7 @@ class Batches:
         return scale * float(np.vdot(gaps, gaps)) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int, random: np.random.RandomState) -> Trained:
-        """Pass over the rows in random batches until the mean loss of an epoch has settled."""
+        """Train on random batches until the mean loss of an epoch settles."""
         n_rows = len(self._X)
         n_batches = max(1, n_rows // self._batch_size)
         flat, first, second = network.flat(), np.zeros(network.flat().size), np.zeros(network.flat().size)

@@ -1,6 +1,6 @@
-"""What a fitted mixture says of each row of a block: functions for `rows.map`.
+"""Functions of a fitted mixture on blocks of rows, for `rows.map`.
 
-They raise `UnusableRowsError` where a row has no density; which one it is, the rows' owner can tell.
+They raise `UnusableRowsError` if a row has no density; the row source then locates it.
 """
 
 from typing import NamedTuple, Self
@@ -35,7 +35,7 @@ from egmm.rows.source import UnusableRowsError
 
 
 class Mixture(NamedTuple):
-    """A fitted mixture as passes read it, a batch of one."""
+    """A fitted mixture for passes over rows, a batch of one."""
 
     model: Components
     shares: FloatArray
@@ -103,7 +103,7 @@ def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, 
 
 
 def labels(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
-    """Cluster of largest pignistic probability, (n,)."""
+    """Cluster with the largest pignistic probability, (n,)."""
     return first_best(pignistics(X, sample_weight, model, engine))
 
 
@@ -141,7 +141,7 @@ def _nearest(X: FloatArray, means: FloatArray, factors: FloatArray) -> FloatArra
             offsets = whiten(offsets, factor)
         np.minimum(nearest, np.einsum("nd,nd->n", offsets, offsets), out=nearest)
     if not (are_usable(X) and np.isfinite(nearest).all()):
-        raise UnusableRowsError("X holds a row that is infinite, or too far from every cluster.")
+        raise UnusableRowsError("X contains a row that is infinite, or too far from every cluster.")
     return nearest
 
 
@@ -159,7 +159,7 @@ def _whitening(covariances: FloatArray, observed: IntArray, n_focal: int, covari
 
 
 class ClusterProducts(NamedTuple):
-    """Sums over rows of products of the clusters' plausibilities: how often two clusters are plausible together."""
+    """Sums over rows of products of the clusters' plausibilities, a similarity of clusters."""
 
     values: FloatArray
     """(C, C) Pl' Pl."""
@@ -170,7 +170,7 @@ class ClusterProducts(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over rows that the criteria read."""
+    """Sums over rows for the criteria."""
 
     log_likelihood: float
     entropy: float
@@ -227,7 +227,7 @@ def _evaluated(
         raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute them first.")
     if not is_missing.any():
         raise UnusableRowsError(
-            "X holds a row whose density cannot be computed: it is not finite, or too far from every cluster."
+            "X contains a row whose density cannot be computed: it is not finite, or too far from every cluster."
         )
     for group in groups_of(is_missing):
         if group.is_complete:
@@ -243,7 +243,7 @@ def _of_incomplete(X: FloatArray, group: Group, model: Mixture) -> tuple[FloatAr
     mass, log_density = model.incomplete.masses(X, group.is_missing)
     log_density = log_density - np.log(model.units.scale[~group.is_missing]).sum()
     if (np.abs(X) >= LARGEST).any() or not np.isfinite(log_density).all():
-        raise UnusableRowsError("X holds a row whose density cannot be computed: it is infinite, or too far away.")
+        raise UnusableRowsError("X contains a row whose density cannot be computed: it is infinite, or too far away.")
     return mass, log_density
 
 
@@ -276,7 +276,7 @@ def imputed(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, eng
             found = model.incomplete.expected(rows[group.rows], group.is_missing)
             rows[group.rows[:, None], missing] = found * units.scale[missing] + units.centre[missing]
     if not are_usable(rows):
-        raise UnusableRowsError("X holds a value that is infinite or too large.")
+        raise UnusableRowsError("X contains a value that is infinite or too large.")
     return rows
 
 

@@ -19,18 +19,18 @@ from egmm._checks import FloatArray, IntArray
 from egmm.em.covariance import is_diagonal
 
 INNER_TOL = 1e-10
-"""An iteration inside the M-step ends when the logarithms of its volumes change by less."""
+"""Tolerance of iterations inside the M-step, on the log-volumes."""
 
 MAX_INNER = 50
 """Most iterations inside one M-step. Ten to thirty do, unless scatters are all but singular; each lowers f, so a cap
 keeps EM monotone."""
 
 MAX_SWEEPS = 2
-"""Most sweeps over the planes of a common orientation: the next M-step goes on where this one stopped."""
+"""Maximum number of sweeps over the planes of a common orientation; the next M-step continues."""
 
 
 class Start(NamedTuple):
-    """Where a model without closed form begins, and how far it goes."""
+    """Start and iteration limit of a model without closed form."""
 
     previous: FloatArray | None = None
     """Covariances to descend from, shaped as the scatters."""

@@ -1,4 +1,4 @@
-"""First estimates from rows with missing cells: moments of what is there, and completed rows for starts."""
+"""First estimates from rows with missing cells: moments of observed cells, and completed rows for starts."""
 
 from functools import partial
 from typing import NamedTuple, Self
@@ -51,9 +51,9 @@ def data_moments(rows: RowSource, *, diagonal: bool, needs_all: bool = True) -> 
             return DataMoments(found, found)
         known = rows.reduce(partial(known_moments, diagonal=diagonal))
     if not np.isfinite(known.squares).all():
-        raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
+        raise UnusableRowsError("X contains values that are too large to square; rescale it.")
     if not (known.counts > 0).any():
-        raise ValueError("X has no value in any row that counts: all cells are missing (NaN).")
+        raise ValueError("X has no value in any row with positive weight: all cells are missing (NaN).")
     if needs_all and not (known.counts > 0).all():
         raise EmptyColumnError(int(known.counts.argmin()))
     variances = known.squares / np.where(known.counts > 0, known.counts, 1.0)
@@ -70,7 +70,7 @@ class EmptyColumnError(ValueError):
 
     def __init__(self, column: int, name: str = "") -> None:
         super().__init__(
-            f"Column {column}{f' ({name!r})' if name else ''} of X has no value in any row that counts; leave it out."
+            f"Column {column}{f' ({name!r})' if name else ''} of X has no value in rows with positive weight; drop it."
         )
         self.column = column
 
@@ -120,7 +120,7 @@ def known_moments(X: FloatArray, sample_weight: FloatArray | None, *, diagonal: 
     rows = np.where(is_observed, X, 0.0)
     centre = (weight @ rows) / divisors
     offsets = np.where(is_observed, rows - centre, 0.0)
-    # A second look takes the summation's round-off out of the mean.
+    # A second pass removes the round-off of the mean.
     shift = (weight @ offsets) / divisors
     offsets = np.where(is_observed, offsets - shift, 0.0)
     with_cells = float(weight[is_observed.any(axis=1)].sum())

@@ -23,10 +23,10 @@ MANY_FEATURES = 1000
 """Features whose full covariances take long."""
 
 ALIASES = {"tied": "EEE", "full": "VVV", "diag": "VVI", "spherical": "VII"}
-"""scikit-learn's words."""
+"""scikit-learn's names."""
 
 ONE_FEATURE = {"E": "EII", "V": "VII"}
-"""The names usual for a single feature, where a covariance is a variance."""
+"""Names for a single feature, where a covariance is a variance."""
 
 
 def resolve_covariance(name: str, n_features: int) -> str:
@@ -59,7 +59,7 @@ def all_models(n_features: int) -> list[str]:
 
 
 def chosen_models(covariance: Any, n_features: int) -> list[str]:
-    """Return the models meant by a name, several names or 'all'; a wrong one is refused.
+    """Validate a name, several names or 'all' as covariance models.
 
     >>> chosen_models("tied", 4), chosen_models("all", 1)
     (['tied'], ['E', 'V'])

@@ -1,4 +1,4 @@
-"""Criteria that fits are compared by."""
+"""Criteria for comparing fits."""
 
 from collections.abc import Sequence
 from math import inf, isclose, isnan
@@ -14,7 +14,7 @@ CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
 
 SAME = 1e-9
-"""Share of a log-likelihood by which two ascents to one maximum may differ."""
+"""Relative difference of log-likelihoods of two ascents to one maximum."""
 
 
 def n_free_parameters(
@@ -28,7 +28,7 @@ def n_free_parameters(
     *,
     tails: bool = False,
 ) -> int:
-    """Parameters that EBIC charges for."""
+    """Number of parameters in EBIC."""
     n_clusters = shares.shape[1]
     n_own = n_covariance_parameters(covariance, n_clusters, n_features, n_factors)
     # The density of noise is one more, read off the rows' box.
@@ -49,7 +49,7 @@ def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters
 
 
 def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
-    """Position of the highest score of sound fits, or of all where none is sound.
+    """Position of the highest score among sound fits, or among all if none is sound.
 
     It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
     rows where models are one and the same: of a single cluster, those that differ in what clusters share.

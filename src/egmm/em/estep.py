@@ -16,10 +16,10 @@ from egmm.em.statistics import Statistics
 from egmm.em.tails import tail_sums, tailed
 
 CHUNK_ENTRIES = 2**18
-"""Masses held at a time: they stay in the cache."""
+"""Masses per chunk, sized for the cache."""
 
 LEAST_CHUNK = 128
-"""Rows of a chunk at least: matrix products with fewer are slow."""
+"""Minimum rows per chunk; matrix products with fewer are slow."""
 
 
 class Joint(NamedTuple):

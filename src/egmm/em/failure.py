@@ -1,4 +1,4 @@
-"""Why a fit has no next step, or no first, in words that name the cluster and the way out."""
+"""Error messages of fits that cannot start or continue."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from egmm.em.parameters import take
 
 
 def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray | None = None) -> str:
-    """Say why a fit has no next step, or no first; `group_counts` (C,) are the rows it started from."""
+    """Reason why a fit cannot start or continue; `group_counts` (C,) are the rows it started from."""
     one = np.array([at])
     problem, evaluation = ascent.problem.take(one), take(ascent.state.evaluation, one)
     history = ascent.log_likelihoods(at)
@@ -57,7 +57,6 @@ def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray |
 def _diverged(clusters: list[str], n_iter: int) -> str:
     which = f"cluster {clusters[0]} has" if len(clusters) == 1 else f"clusters {', '.join(clusters)} have"
     return (
-        f"{which} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
-        "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
-        "such as 'EEE'."
+        f"{which} diverged at iteration {n_iter}, far beyond all rows: no row belongs to it alone, so its mean is "
+        "not constrained; use fewer clusters, another start or one covariance for all, such as 'EEE'."
     )

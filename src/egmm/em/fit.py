@@ -48,7 +48,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
 
 CLASSICAL_TOL = 1e-4
-"""Tolerance of a classical mixture that is only a start."""
+"""Tolerance of a classical mixture used as a start."""
 
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
 """Rows of a large sample that the classical mixture is fitted to, and the tolerance there."""
@@ -60,7 +60,7 @@ is further than that from the one of all rows."""
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
 LEAST_SECONDS = 10.0
-"""NumPy's time for all passes of a job above which the kernel is worth compiling."""
+"""Seconds of NumPy passes above which the kernel is worth compiling."""
 
 EXPECTED_PASSES = 60
 
@@ -72,7 +72,7 @@ FALLS = 2
 
 @dataclass(frozen=True)
 class Specification:
-    """A model to be fitted, and how."""
+    """A model to fit, with its settings."""
 
     covariance: str
     """One of the 14 codes, or 'low-rank'."""
@@ -126,7 +126,7 @@ class FitResult:
     is_converged: bool
     is_degenerate: bool
     is_given_up: bool
-    """Whether the ascent was ended because it had degenerated."""
+    """Whether the ascent was stopped because it degenerated."""
     is_interrupted: bool
 
     @property
@@ -183,13 +183,13 @@ class FitResult:
 
 
 class Failure(NamedTuple):
-    """Why there is no fit."""
+    """The reason why there is no fit."""
 
     message: str
 
 
 def choose_engine(engine: str, seconds: float) -> str:
-    """The engine of a job whose passes would take NumPy so long: compile where that is worth it."""
+    """Engine of a job with this many seconds of NumPy passes."""
     if engine != "auto":
         return engine
     return "numba" if seconds > LEAST_SECONDS else "numpy"
@@ -267,7 +267,7 @@ def _with_best_factors(
 
 
 class Starts(NamedTuple):
-    """Where ascents begin."""
+    """Starts of ascents."""
 
     params: Parameters
     ridge: FloatArray
@@ -277,7 +277,7 @@ class Starts(NamedTuple):
 
 
 class _Batch:
-    """Fits of one form under way."""
+    """State of the fits of one form."""
 
     def __init__(
         self,
@@ -302,7 +302,7 @@ class _Batch:
         self.is_interrupted = False
 
     def run(self) -> list[FitResult | Failure]:
-        """Ascend from every start; keep the best of each model, a degenerate one only where there is no other."""
+        """Ascend from every start; keep the best of each model, a degenerate one only if there is no other."""
         resumed = None if self.checkpoint is None else self.checkpoint.read()
         try:
             if resumed is not None:
@@ -334,7 +334,7 @@ class _Batch:
         return self._ascent(problem, starts, self._total()), starts.owner
 
     def _on_sample(self, starts: Starts) -> tuple[Ascent, IntArray] | None:
-        """Ascents on the sample, where rows are many, of which the best are kept; None where rows are few."""
+        """The best ascents on the sample; None if there are too few rows for sampling."""
         sample, total = self.summary.sample, self._total()
         if not self.first.is_named or not self.first.accelerate or sample is None or self.evidence is not None:
             return None
@@ -348,13 +348,13 @@ class _Batch:
         is_degenerate = soundness.are_degenerate(ascent.problem, ascent.state.evaluation, ascent.first_covariances)
         kept = {number: at for number, at in best.items() if not is_degenerate[at] or self.is_interrupted}
         if len(kept) < len(self.specifications):
-            # What fails on the sample may succeed on all rows: those begin at their starts.
+            # Fits that fail on the sample may succeed on all rows: they begin at their starts.
             return None if not kept else self._mixed(ascent, starts, kept)
         at = np.array([kept[number] for number in sorted(kept)])
         return _taken(ascent, at), np.array(sorted(kept))
 
     def _mixed(self, ascent: Ascent, starts: Starts, kept: dict[int, int]) -> tuple[Ascent, IntArray]:
-        """Ascents that begin where the sample's has ended, and those whose sample failed at their starts."""
+        """Ascents that continue from the sample, or from their starts if the sample failed."""
         places = [at for at in range(len(starts.owner)) if kept.get(int(starts.owner[at]), at) == at]
         taken, owner = _taken(ascent, np.array(places)), starts.owner[places]
         for slot, at in enumerate(places):
@@ -524,7 +524,7 @@ class _Batch:
         return self.summary.moments
 
     def _part(self, sample: Sample) -> "_Part":
-        """Rows of the sample as if they were all."""
+        """The sample in place of all rows."""
         rows = ArrayRows(*sample, n_jobs=1)
         whole = self.summary.total
         total = data_moments(rows, diagonal=whole.scatter.ndim == 1).about(whole.centre)
@@ -587,7 +587,7 @@ class _Batch:
         )
 
     def _run(self, ascent: Ascent, title: str, owner: IntArray) -> None:
-        """Run ascents to their end. Interrupted, they end where they are, and so do all later ones."""
+        """Run ascents to their end. An interrupt ends them, and all later ones, where they are."""
         if self.is_interrupted:
             return
         is_last = title == "EGMM"
@@ -645,7 +645,7 @@ class _Batch:
         return next(n for n, one in enumerate(self.specifications) if one.covariance == model)
 
     def _why(self, number: int, ascent: Ascent, owner: IntArray) -> str:
-        """Say why a specification has no fit."""
+        """Reason why a specification has no fit."""
         of_model = np.flatnonzero(owner == number)
         if not len(of_model):
             return self.failures[number]
@@ -693,7 +693,7 @@ def _is_degenerate(ascent: Ascent, at: int) -> bool:
 
 
 def _best_of(ascent: Ascent, places: IntArray) -> int | None:
-    """The sound one, else the likelier; of two at one maximum, whose clusters may be numbered otherwise, the first."""
+    """The sound fit, else the likelier one; at equal maxima (up to relabelling), the first."""
     best, best_is_degenerate = None, True
     for at in places:
         if ascent.status[at] == FAILED:

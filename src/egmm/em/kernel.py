@@ -20,13 +20,13 @@ LARGEST_LOG_WEIGHT = 300.0
 SECONDS_BEFORE_NOTICE = 1.0
 
 SECONDS_TO_COMPILE = 6.0
-"""About what the kernel takes to compile, once per machine."""
+"""Approximate compile time, once per machine."""
 
 _compiling = threading.Lock()
 
 
 class Density(NamedTuple):
-    """Clusters as the kernel scores them, and the units of rows.
+    """Parameters of the clusters for the kernel, and the units of rows.
 
     With `factors` empty the covariance is shared and cluster k scores ``linear[k] . x + offsets[k]``; else it scores
     ``offsets[k] - |factors[k] x - whitened[k]|^2 / 2``.
@@ -70,7 +70,7 @@ class Sums(NamedTuple):
 
 
 class RowsOut(NamedTuple):
-    """What the kernel says of each row; filled where there are rows."""
+    """Outputs per row; filled if not empty."""
 
     masses: FloatArray
     """(n, M) or (0, 1)."""
@@ -141,19 +141,19 @@ def _is_lost_on_kernel(model: Components, kind: str) -> bool:
 
 
 def kernel(dtype: str) -> Callable[..., float]:
-    """Return the kernel for rows of this type; the first thread to ask has it compiled, the others wait."""
+    """Kernel for rows of this type; the first thread compiles it, the others wait."""
     with _compiling:
         return _kernel(dtype)
 
 
 def is_compiled() -> bool:
-    """Whether this process has a kernel at hand."""
+    """Whether this process has a compiled kernel."""
     return _kernel.cache_info().currsize > 0
 
 
 @cache
 def _kernel(dtype: str) -> Callable[..., float]:
-    """Compile the kernel or read it from the cache; say so where it takes long."""
+    """Compile the kernel or read it from the cache, with a message if it takes long."""
     from egmm.em.compiled.block import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
     density = Density(np.zeros(2), np.ones(2), np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
@@ -168,7 +168,7 @@ def _kernel(dtype: str) -> Callable[..., float]:
 
 
 def readable(X: FloatArray) -> tuple[FloatArray, bool]:
-    """Rows as the kernel takes them: contiguous, as they are or (second value) transposed."""
+    """Contiguous rows for the kernel, or (second value) transposed."""
     by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
     return read_only(np.ascontiguousarray(X.T if by_columns else X)), by_columns
 
@@ -182,7 +182,7 @@ def read_only(array: FloatArray) -> FloatArray:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Say that there is something to compile where it takes long."""
+    """Announce a long compilation."""
     notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
     notice.start()
     try:
@@ -193,11 +193,11 @@ def announced() -> Iterator[None]:
 
 @cache
 def _announce() -> None:
-    """Say it once, where there is an error stream."""
+    """Write the message once, if there is an error stream."""
     if sys.stderr is not None:
         sys.stderr.write(
             f"egmm: compiling the fast engine for this machine, about {SECONDS_TO_COMPILE:.0f} seconds; "
-            "later runs find it in the cache.\n"
+            "later runs use the cache.\n"
         )
 
 

@@ -29,11 +29,11 @@ from egmm.em.statistics import Statistics, products
 from egmm.em.tails import next_degrees
 
 EMPTY = 1e-14
-"""Share of all rows below which a cluster has none."""
+"""Share of all rows below which a cluster counts as empty."""
 
 EPSILON = float(np.finfo(float).eps)
 ROUND_OFF = 64 * EPSILON
-"""Share of a variance, or of a cluster's weight, that is rounding."""
+"""Relative variance, or weight of a cluster, that counts as rounding."""
 
 OWN_SHAPES = ("EVI", "VVI", "EVV", "VVV")
 """Models that give every cluster the shape of its own scatter."""
@@ -42,7 +42,7 @@ LEAST_NOISE = 1e-6
 """Share of a feature's variance that is noise at least, where factors tell the rest."""
 
 FEW_INNER = 3
-"""Iterations inside an M-step of EM: the next one goes on where this one stopped."""
+"""Iterations inside an M-step; the next one continues."""
 
 
 class RowTotals(NamedTuple):
@@ -71,7 +71,7 @@ class Settings(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What all fits of a batch have in common."""
+    """What all fits of a batch share."""
 
     shares: FloatArray
     """(M, C) W."""
@@ -144,14 +144,14 @@ class Layout(NamedTuple):
 
 
 class ClusterMoments(NamedTuple):
-    """What an M-step reads: moments of clusters as if each were on its own."""
+    """Input of an M-step: moments of clusters as if each were on its own."""
 
     set_counts: FloatArray
     """(B, M)."""
     counts: FloatArray
-    """(B, C) rows that speak of each mean."""
+    """(B, C) counts for each mean."""
     scatter_counts: FloatArray
-    """(B, C) rows that speak of each covariance; other ones only where M-steps have no closed form."""
+    """(B, C) counts for each covariance; different only if the M-step has no closed form."""
     firsts: FloatArray
     """(B, C, D)."""
     seconds: FloatArray
@@ -479,17 +479,17 @@ def cluster_means(overlap: FloatArray, firsts: FloatArray, previous: FloatArray)
 
 
 def are_determined(overlap: FloatArray) -> BoolArray:
-    """Which fits have rows that tell all means apart, (B,): whose H (B, C, C) is regular."""
+    """Which fits have identifiable means, (B,): a regular H (B, C, C)."""
     diagonal = np.einsum("bkk->bk", overlap)
     is_regular = np.asarray(diagonal.min(axis=1) > EPSILON * diagonal.sum(axis=1))
     lower, is_regular = safe_cholesky(overlap[:, None], is_regular)
-    # Of a singular matrix round-off may leave a small positive pivot.
+    # Round-off may leave a small positive pivot in a singular matrix.
     pivots = np.einsum("bkk->bk", lower[:, 0]) ** 2
     return np.asarray(is_regular & (pivots > ROUND_OFF * diagonal).all(axis=1))
 
 
 def warn_no_mass(diagonal: FloatArray, overlap: FloatArray) -> None:
-    """Name the clusters whose mean nothing determines; `diagonal` (C,) is how much does, `overlap` (C, C) is H."""
+    """Warn about clusters with undetermined means; `diagonal` (C,) is their evidence, `overlap` (C, C) is H."""
     empty = [str(k + 1) for k in np.flatnonzero(diagonal <= 1e-8 * diagonal.sum())]
     if len(empty) == 1:
         found = f"cluster {empty[0]} has no mass of its own left and keeps its mean"

@@ -264,7 +264,7 @@ def precision_factors(covariances: FloatArray, *, diagonal: bool) -> Factors:
         scaled = covariances * (roots[..., :, None] * roots[..., None, :])
         lower, is_definite = safe_cholesky(scaled, is_definite)
         inverse = np.linalg.inv(lower)
-        # Round-off lets about every third singular matrix through the factorisation.
+        # Because of round-off, about every third singular matrix passes the factorisation.
         is_definite &= np.square(inverse).sum(axis=-2).max(axis=(1, 2)) <= LARGEST_INVERSE
         factors = np.swapaxes(inverse, -1, -2) * roots[..., :, None]
         return Factors(factors, np.log(np.einsum("bkdd->bkd", factors)).sum(axis=-1), is_definite)

@@ -5,7 +5,7 @@ The conjugate prior of Fraley and Raftery (2007) is a small fraction of one row'
 Given its covariance, a cluster's mean is normal about :math:`\mu_0` with covariance :math:`\Sigma_k / \kappa`. A full
 covariance is inverse Wishart with :math:`\nu` degrees of freedom and scale :math:`\Lambda`; on diagonal models each
 variance is inverse gamma, on spherical ones the one variance is. Models between these have the prior of their family,
-restricted to their covariances; one covariance for all clusters has it once, own covariances have one each. Up to
+restricted to their covariances; one covariance for all clusters has it once, separate covariances have one each. Up to
 a constant the logarithm is then, for every model,
 
 .. math:: \sum_k \tfrac{c}{2} \log|P_k| - \tfrac12 \operatorname{tr}(P_k L)
@@ -29,14 +29,14 @@ from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single, white
 from egmm.em.statistics import Moments, Units
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Smallest eigenvalue of a correlation matrix that is not rounding."""
+"""Smallest eigenvalue of a correlation matrix that is not rounding error."""
 
 
 class Prior(NamedTuple):
     """Hyperparameters; the mean is relative to the rows' centre."""
 
     kappa: float
-    """How many rows the prior mean is worth."""
+    """Number of rows that the prior mean is worth."""
     mean: FloatArray
     """(D,)."""
     degrees: float
@@ -61,7 +61,7 @@ class PriorTerms(NamedTuple):
 def make_prior(
     prior: str | Mapping[str, Any] | None, moments: Moments, n_clusters: int, covariance: str
 ) -> Prior | None:
-    r"""Return the prior asked for, defaults filled in.
+    r"""Return the requested prior, with defaults.
 
     By default :math:`\kappa = 0.01`, :math:`\mu_0` is the mean of the rows, :math:`\nu = D + 2` and the scale is their
     variance divided by :math:`C^{2/D}`: the whole matrix, its diagonal for the diagonal models, the diagonal's mean for
@@ -111,14 +111,14 @@ def make_prior(
 
 
 def _check_definite(scale: FloatArray) -> None:
-    """Raise where a scale is no covariance (D, D) and holds no variances (D,) or ()."""
+    """Raise if a scale is not a covariance (D, D), or not variances (D,) or ()."""
     if scale.ndim < 2:
         wanted, is_definite = "positive", bool((scale > 0).all())
     else:
         wanted, is_definite = "symmetric positive definite", is_covariance(scale)
     if not is_definite:
         came = np.array2string(scale, threshold=16).replace("\n", "")
-        raise ValueError(f"prior['scale'] must be {wanted}, got {came}; leave it out to have the rows' own.")
+        raise ValueError(f"prior['scale'] must be {wanted}, got {came}; omit it to use that of the rows.")
 
 
 def is_covariance(matrix: FloatArray) -> bool:

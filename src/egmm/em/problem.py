@@ -1,4 +1,4 @@
-"""A batch of estimation problems: rows, models and engine bound together, as the EM loop sees them."""
+"""A batch of estimation problems: rows, models and engine for the EM loop."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -19,11 +19,11 @@ from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
 
 MOST_KEPT = 2**24
-"""Most entries of the monomials of a single block that are kept between passes."""
+"""Maximum number of entries of monomials kept between passes."""
 
 
 class Evaluation(NamedTuple):
-    """Parameters of a batch with all that a pass over the rows says about them."""
+    """Parameters of a batch with the results of a pass over the rows."""
 
     params: Parameters
     model: Components
@@ -119,7 +119,7 @@ class Problem:
     has_missing: bool = False
     """Whether rows have missing cells."""
     evidence: Evidence | None = None
-    """What else is known about the rows."""
+    """Labels and links of the rows."""
 
     @classmethod
     def of_one(
