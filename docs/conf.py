@@ -28,8 +28,10 @@ html_theme = "furo"
 html_title = f"egmm {release}"
 nitpicky = False
 templates_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["egmm.css"]
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
