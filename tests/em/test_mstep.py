@@ -79,7 +79,7 @@ def run(moments, focal, previous) -> Parameters:
     layout = Layout.of("EEE", focal.shares, units.scale)
     params = Parameters(np.full((1, len(focal)), 1 / len(focal)), previous[None], np.eye(2)[None, None])
     found = maximise(moments, params, settings, layout)[0]
-    return Parameters(*(part[0] for part in found))
+    return Parameters(*(part[0] for part in found[:3]))
 
 
 def test_a_cluster_without_mass_stays_and_is_named(rng) -> None:
