@@ -9,7 +9,7 @@ from egmm.datasets import make_four_class, make_two_class
 from egmm.em import ascent as loop
 from egmm.em.ascent import CONVERGED, LOST, STOPPED, Ascent
 from egmm.em.covariance import MODELS, is_diagonal, monomial_kind
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import concatenated
 from egmm.em.problem import Problem
 from em.problems import ascend, problem_of, start_of
 
@@ -80,7 +80,7 @@ def test_a_batch_ends_where_single_fits_do(blobs, form) -> None:
     models = [model for model in MODELS if (monomial_kind(model), is_diagonal(model)) == form]
     problems = [problem_of(X, "pairs", 3, model, 1e-9) for model in models]
     starts = [start_of(problem, labels) for problem in problems]
-    start = Parameters(*(np.concatenate(column) for column in zip(*starts, strict=True)))
+    start = concatenated(starts)
     tol = 1e-6 * len(X)
     batch = Ascent.start(together(problems), start, np.full(len(models), tol), accelerate=True).run(1000)
     lengths = set()
