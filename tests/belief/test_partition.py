@@ -451,5 +451,5 @@ MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])
     ],
 )
 def test_what_is_below_a_mask_is_no_value(use: Callable[[], object], name: str) -> None:
-    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked;  "):
+    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked; "):
         use()

@@ -44,15 +44,14 @@ BAD_DATA = {
     ),
     "all rows with gaps": (
         {"a.csv": "x,y\n1,\n3,\n,5\n"},
-        ["fit", "a.csv"],
+        ["fit", "a.csv", "--missing", "drop"],
         "every row of a.csv has a missing cell, most of them in column 'y'; drop it with --exclude",
     ),
     "one row without gaps": (
         {"a.csv": "x,y\n1,\n3,4\n"},
-        ["fit", "a.csv"],
+        ["fit", "a.csv", "--missing", "drop"],
         "a.csv has 1 row, but at least 2 are needed",
     ),
-    "NaN for EM": ({"a.csv": "x,y\n1,2\n3,nan\n4,5\n"}, ["fit", "a.csv", "--missing", "em", "-c", "1"], "NaN at row 1"),
     "infinity": ({"a.csv": "x,y\n1,2\ninf,2\n4,5\n"}, ["fit", "a.csv"], "column 'x' has infinity at row 2"),
     "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row, but at least 2 are needed"),
     "too few rows": (
@@ -132,7 +131,7 @@ BAD_USAGE = {
     "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "exceeds the maximum of 63"),
     "too many to compare": (["compare", "rows.csv", "--clusters", "64"], "63"),
     "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' exceeds the maximum of 63"),
-    "no way with gaps": (["fit", "rows.csv", "--missing", "mean"], "'mean' is not one of drop, em"),
+    "no way with gaps": (["fit", "rows.csv", "--missing", "mean"], "'mean' is not one of em, drop"),
     "two choices": (["fit", "rows.csv", "--columns", "a", "--exclude", "b"], "cannot be combined with --columns"),
     "two uses": (["fit", "rows.csv", "--label", "a", "--id", "a"], "'a' is also used by --label"),
     "a column twice": (

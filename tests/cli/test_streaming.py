@@ -155,12 +155,12 @@ def test_machines_are_told_the_files(call: Any, rows: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--standardize"]], ids=["as it is", "standardised"])
-def test_an_entry_that_is_missing_is_found_where_it_is(call: Any, tmp_path: Path, options: list[str]) -> None:
+def test_an_infinite_entry_is_found_where_it_is(call: Any, tmp_path: Path, options: list[str]) -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 2))
     parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "whole.parquet")
-    X[17_000, 1] = np.nan
+    X[17_000, 1] = np.inf
     parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "gap.parquet")
-    expected = "NaN at row 17001 (counted from 1) of gap.parquet, column 1 ('b')"
+    expected = "infinity at row 17001 (counted from 1) of gap.parquet, column 1 ('b')"
     fitted = call("fit", "gap.parquet", "-c", "2", "--stream", *options)
     assert expected in fitted.stderr
     assert call("fit", "whole.parquet", "-c", "2", "--no-plots", "-q", "--out", "made", *options).returncode == 0

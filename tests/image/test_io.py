@@ -229,11 +229,11 @@ def test_shapes_and_affines_that_differ_are_named(tmp_path: Path, volume: np.nda
         (np.ones((4, 4), dtype=bool), None, ValueError, r"image is constant \(1\) in the mask of 16 voxels"),
         ({"T1": np.eye(4)}, np.tri(4, k=-1), ValueError, r"T1 is constant \(0\) in the mask of 6 voxels"),
         (np.eye(4), np.zeros((4, 4)), ValueError, "mask is empty: it selects none of the 16 voxels"),
-        (np.eye(4), np.full((4, 4), np.nan), ValueError, "mask holds NaN"),
+        (np.eye(4), np.full((4, 4), np.nan), ValueError, "mask contains NaN"),
         (np.eye(4), np.ones((4, 5)), ValueError, "image and mask must be on one grid"),
         (np.where(np.eye(4), np.nan, 1.0), None, ValueError, r"image contains NaN at voxel \(0, 0\) \(4 voxels"),
         (np.where(np.eye(4), np.inf, 1.0), None, ValueError, r"image contains infinity at voxel \(0, 0\)"),
-        (np.ma.masked_equal(np.eye(4), 1), None, ValueError, "image has 4 entries of 16 masked, .* out of the mask"),
+        (np.ma.masked_equal(np.eye(4), 1), None, ValueError, "image has 4 entries of 16 masked; .* from the mask"),
         ([np.eye(4), Image(np.ma.masked_equal(np.eye(4), 1), "T2")], None, ValueError, "T2 has 4 entries of 16 masked"),
         # What files write for "no data".
         (np.where(np.eye(4), np.finfo(float).max, 1.0), None, ValueError, r"1.79769e\+308, too .* at voxel \(0, 0\)"),

@@ -116,5 +116,5 @@ def test_bad_arguments_are_named() -> None:
 
 
 def test_what_is_below_a_mask_is_no_value() -> None:
-    with pytest.raises(ValueError, match=r"^sets has 1 entry of 2 masked;  "):
+    with pytest.raises(ValueError, match=r"^sets has 1 entry of 2 masked; "):
         set_scores([0], np.ma.masked_array([[True, False]], mask=[[False, True]]))

@@ -260,7 +260,7 @@ def test_values_that_are_not_finite(X: np.ndarray) -> None:
 
 def test_masked_values(X: np.ndarray) -> None:
     rows = dask.array.ma.masked_greater(dask.array.from_array(X, chunks=(BLOCK_ROWS, 3)), np.sort(X, axis=None)[-2])
-    with pytest.raises(ValueError, match=r"A chunk of X has 1 entry of \d+ masked;  drop"):
+    with pytest.raises(ValueError, match=r"A chunk of X has 1 entry of \d+ masked; drop"):
         EGMM(2).fit(rows)
     weights = dask.array.ma.masked_equal(dask.array.ones(len(X), chunks=BLOCK_ROWS), 1)
     with pytest.raises(ValueError, match=r"A chunk of sample_weight has \d+ entries of \d+ masked"):

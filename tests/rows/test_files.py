@@ -572,7 +572,7 @@ def test_weights_that_are_none(value: float, X: np.ndarray, tmp_path: Path) -> N
     weights = np.ones(len(X))
     weights[BLOCK_ROWS + 5] = value
     rows = scan(parquet(tmp_path / "a.parquet", X, w=weights), weight="w")
-    message = rf"column 'w' must hold weights >= 0, but has {value:g} at row {BLOCK_ROWS + 5} .* of .*a\.parquet"
+    message = rf"column 'w' must hold weights >= 0, but has {value:g} at row {BLOCK_ROWS + 6} .* of .*a\.parquet"
     with pytest.raises(ReadError, match=message):
         EGMM(2).fit(rows)
 
