@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from egmm._arrays import namespace, to_host
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -257,6 +259,7 @@ def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> Floa
     """Return `X` if it is finite and its squares can be summed, or name the first row and column that is not."""
     if are_usable(X):
         return X
+    X = to_host(X)
     row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
     raise unusable(float(X[row, column]), f"row {row}", column, names)
 
@@ -273,7 +276,8 @@ def check_spread(variances: FloatArray, names: Iterable[str] | None = None) -> N
 
 def are_usable(X: FloatArray) -> bool:
     """Whether all entries are finite and small enough for their squares to be summed."""
-    return bool(X.min() > -LARGEST and X.max() < LARGEST)
+    xp = namespace(X)
+    return bool(float(xp.min(X)) > -LARGEST and float(xp.max(X)) < LARGEST)
 
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import check_array_there, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -180,6 +182,11 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
@@ -217,6 +224,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 partition = CredalPartition(self._sources.masses(rows), self.focal_sets_)
                 self.labels_ = partition.labels()
                 self.open_share_ = float(np.average(partition.is_open("utility"), weights=weight))
+                follow(self, place_of(rows))
         for note in self.notes_:
             if note.startswith(LAST_TRIED):
                 warnings.warn(note, UserWarning, stacklevel=2)
@@ -249,7 +257,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def _check_fit(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
         if not is_remote(X):
             rows = self._check_array(X, reset=True, ensure_min_samples=2)
-            return rows, check_sample_weight(sample_weight, len(rows))
+            return rows, check_sample_weight(to_host(sample_weight), rows.shape[0])
         names = getattr(X, "feature_names", None) or getattr(X, "columns", None)
         self.n_features_in_ = int(X.shape[1])
         self.__dict__.pop("feature_names_in_", None)
@@ -258,12 +266,15 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         return X, sample_weight
 
     def _check_array(self, X: Any, **options: Any) -> FloatArray:
-        with reading_numbers(X):
-            rows = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+        where = place_of(X)
+        kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
+        with reading_numbers(X) if where is None else nullcontext():
+            rows = validate_data(self, X, dtype=kinds, ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
 
     # What it says of rows ---------------------------------------------------------------------------------
 
+    @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Cluster of largest pignistic probability, (n_samples,).
 
@@ -280,16 +291,19 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """
         return self._read(X, BlockReader("labels", self._fitted), "cluster", out)
 
+    @reads_rows
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
         names = cluster_names(self._fitted.orders.shape[1])
         return self._read(X, BlockReader("probabilities", self._fitted), names, out)
 
+    @reads_rows
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         focal = self._fitted.focal_sets
         return self._read(X, BlockReader("masses", self._fitted), list(focal.labels), out, parquet_metadata(focal))
 
+    @reads_rows
     def predict_sets(
         self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
     ) -> Any:
@@ -317,20 +331,24 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         found = self._read(X, reader, cluster_names(self.n_clusters_), out)
         return found if out is not None else found > 0.5
 
+    @reads_rows
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+        return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
 
+    @reads_rows
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row under the mixture of the models, (n_samples,); X and out as for `predict`."""
         return self._read(X, BlockReader("log_densities", self._fitted), "log_density", out)
 
+    @reads_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
-        return float(np.average(np.asarray(self.score_samples(X)), weights=sample_weight))
+        return float(np.average(np.asarray(to_host(self.score_samples(X))), weights=to_host(sample_weight)))
 
+    @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component of the selected model, as `EGMM.outliers` tells."""
         model = self._fitted.models[0]
@@ -371,8 +389,8 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """
         check_integer("n_subsamples", n_subsamples, 2)
         check_real("share", share, 0.0, 1.0)
-        if is_remote(X):
-            raise TypeError("X must be rows in memory for stability; read a sample of them into an array.")
+        if is_remote(X) or place_of(X) is not None:
+            raise TypeError("X must be rows in memory for stability; read a sample of them into a NumPy array.")
         rows = self._check_array(X, reset=not hasattr(self, "n_features_in_"))
         weight = check_sample_weight(sample_weight, len(rows))
         random = check_random(self.random_state)

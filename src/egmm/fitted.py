@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import beside, check_array_there, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -40,6 +41,7 @@ from egmm.em.kernel import is_compiled
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
+from egmm.rows.device import DeviceRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 
@@ -80,6 +82,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     engine: str
     n_jobs: int | None
 
+    @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Cluster of largest pignistic probability.
 
@@ -96,16 +99,19 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """
         return self._apply(X, assign.labels, "cluster", out)
 
+    @reads_rows
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
         check_is_fitted(self)
         return self._apply(X, assign.pignistics, cluster_names(self.focal_sets_.n_clusters), out)
 
+    @reads_rows
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         check_is_fitted(self)
         return self._apply(X, assign.masses, list(self.focal_sets_.labels), out, parquet_metadata(self.focal_sets_))
 
+    @reads_rows
     def predict_sets(
         self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
     ) -> Any:
@@ -135,6 +141,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         found = self._apply(X, chosen, cluster_names(self.focal_sets_.n_clusters), out)
         return found if out is not None else found > 0.5
 
+    @reads_rows
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
 
@@ -142,8 +149,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+        return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
 
+    @reads_rows
     def transform(self, X: Any) -> Any:
         """Masses of rows as features for a next step, (n_samples, n_focal); ``set_output`` makes them a data frame.
 
@@ -174,15 +182,18 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(self.focal_sets_.labels, dtype=object)
 
+    @reads_rows
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""
         return self._apply(X, assign.log_densities, "log_density", out)
 
+    @reads_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
         total = self._totals(X, sample_weight)
         return total.log_likelihood / total.weight
 
+    @reads_rows
     def criteria(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """All four criteria by name, from one pass over the rows."""
         total = self._totals(X, sample_weight)
@@ -205,6 +216,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
         return self.criteria(X, sample_weight)["icl"]
 
+    @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
@@ -245,14 +257,14 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_integer("n_samples", n_samples, 1)
         random = check_random(self.random_state)
-        sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
+        weights, means, within = map(to_host, (self.weights_, self.focal_means_, self.stored_focal_covariances_))
+        sets = random.choice(len(weights), size=n_samples, p=weights / weights.sum())
         noise = random.standard_normal((n_samples, self.n_features_in_))
-        within = self.stored_focal_covariances_
         diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
-        return self.focal_means_[sets] + spread, sets
+        return means[sets] + spread, sets
 
     @property
     def covariances_(self) -> FloatArray:
@@ -271,7 +283,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         within: FloatArray = self.__dict__[name]
         if not is_diagonal(self.covariance_):
             return within
-        return np.asarray(within[..., None] * np.eye(within.shape[-1]))
+        return within[..., None] * beside(within, np.eye(within.shape[-1]))
 
     # Keeping a fitted mixture ----------------------------------------------------------------------------
 
@@ -292,7 +304,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
         if not self._names_its_sets():
             del parameters["focal_sets"]
-        fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
+        fitted = {name: _plain(to_host(getattr(self, STORED.get(name, name)))) for name in FITTED if hasattr(self, name)}
         document = {
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
@@ -383,16 +395,19 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
         if reset and rows.shape[0] < least:
             raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
         return rows
-    with reading_numbers(X):
+    where = place_of(X)
+    kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
+    with reading_numbers(X) if where is None else nullcontext():
         X = validate_data(
             model,
             X,
             reset=reset,
-            dtype=[np.float64, np.float32],
+            dtype=kinds,
             ensure_min_samples=least,
             ensure_all_finite=False,  # Seen in the first pass; `naming_entries` names the entry.
         )
-    return ArrayRows(X, check_sample_weight(sample_weight, len(X)), model.n_jobs)
+    weight = check_sample_weight(to_host(sample_weight), X.shape[0])
+    return ArrayRows(X, weight, model.n_jobs) if where is None else DeviceRows(X, weight, where)
 
 
 @contextmanager
@@ -428,7 +443,7 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return partial(function, model=assign.Mixture.of(*args), engine=engine)
+    return assign.Reader(function, assign.Mixture.of(*args), engine)
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from egmm._arrays import follow, is_elsewhere, place_of, to_host
 from egmm._checks import (
     HEAVIEST,
     IntArray,
@@ -49,6 +50,7 @@ from egmm.em.summary import DataSummary, summarise, total_moments
 from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
+from egmm.rows.device import DeviceRows
 from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
@@ -224,6 +226,11 @@ class EGMM(ClusterMixin, FittedMixture):
     def _check_parameters(self) -> None:
         check_parameters(self)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = self.engine != "numba"
+        return tags
+
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
@@ -289,6 +296,8 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
+        if place_of(X) is not None or is_elsewhere(self):
+            raise TypeError("partial_fit takes NumPy arrays alone; give the batch as one, to a model fitted to such.")
         if not hasattr(self, "means_"):
             self._stream = Stream.from_fit(self._fit(X, sample_weight, least_starts=STREAM_STARTS))
             return self
@@ -360,8 +369,8 @@ def fit_model(
     mixture = assign.Mixture.of(
         result.weights, result.means, result.covariances, first.shares, specification.covariance
     )
-    products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
-    focal_sets = FocalSets.neighbours(rows.reduce(products).values)
+    products = rows.reduce(assign.Reader(assign.plausibility_products, mixture, specification.engine))
+    focal_sets = FocalSets.neighbours(products.values)
     specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
@@ -441,11 +450,12 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        return assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)[0]
+        last = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
+        return assign.in_units(*last, covariance, units)[0]
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
-        n_axes, found = np.ndim(model.init), repr(model.init)
+        n_axes, found = np.ndim(to_host(model.init)), repr(model.init)
     except ValueError:  # NumPy's own message says neither what nor where.
         n_axes, found = 0, "lists of unequal lengths"
     if n_axes == 0:
@@ -453,7 +463,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
         raise ValueError(f"init must be {wanted}, got {found}.")
     if n_axes == 1:
         return _start_labels(model, n_rows)
-    return check_prototypes(model.init, model.n_clusters, n_features)
+    return check_prototypes(to_host(model.init), model.n_clusters, n_features)
 
 
 def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
@@ -468,7 +478,7 @@ def _wants_neighbours(model: EGMM) -> bool:
 
 
 def _start_labels(model: EGMM, n_rows: int) -> IntArray:
-    labels = check_finite_matrix("init (labels)", model.init, (n_rows,))
+    labels = check_finite_matrix("init (labels)", to_host(model.init), (n_rows,))
     if not np.isin(labels, np.arange(model.n_clusters)).all():
         bad = labels[~np.isin(labels, np.arange(model.n_clusters))][0]
         raise ValueError(f"init labels must be whole numbers from 0 to {model.n_clusters - 1}, got {bad:g}.")
@@ -525,10 +535,12 @@ def _distance(model: EGMM, batch: Moments) -> str:
 
 
 def set_labels(model: EGMM, rows: Any) -> None:
-    """Set labels of rows in memory; those of an earlier fit are not these rows'."""
+    """Set labels of rows in memory; those of an earlier fit are not these rows'. Fitted arrays follow the rows."""
     model.__dict__.pop("labels_", None)
-    if isinstance(rows, ArrayRows):
+    if isinstance(rows, ArrayRows | DeviceRows):
         model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+    if isinstance(rows, DeviceRows):
+        follow(model, rows.where)
 
 
 def adopt(model: EGMM, found: ModelFit) -> None:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
+from egmm._arrays import check_array_there, place_of
 from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
 from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
@@ -340,7 +341,7 @@ def select_model(
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
-        models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
+        models = chosen_models(covariance, X.shape[1] if hasattr(X, "shape") else np.shape(X)[1])
         base: Any = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         index = _index(estimator)
@@ -359,7 +360,8 @@ def select_model(
             fit = {} if sample_weight is None else {"sample_weight": sample_weight}
             jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
             candidates = []
-            for candidate in in_order(_fit_peer, jobs, n_cores):
+            # Arrays on devices, and the setting that says so, belong to this process.
+            for candidate in in_order(_fit_peer, jobs, n_cores if place_of(X) is None else 1):
                 candidates.append(candidate)
                 progress.update(len(candidates), f"{_clusters(candidate.n_clusters)}, {candidate.covariance}")
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
@@ -494,8 +496,9 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
     name = type(estimator).__name__
     if not is_remote(X):
-        kinds = [np.float64, np.float32]
-        with reading_numbers(X):
+        where = place_of(X)
+        kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
+        with reading_numbers(X) if where is None else nullcontext():
             check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")

@@ -3,14 +3,16 @@
 They raise `UnusableRowsError` where a row has no density; which one it is, the rows' owner can tell.
 """
 
-from typing import NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import entr
 
+from egmm._arrays import Place, namespace, to_host
 from egmm._checks import FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
-from egmm.em import estep, kernel
+from egmm.em import device, estep, kernel
 from egmm.em.covariance import is_diagonal, monomial_kind
 from egmm.em.parameters import Components, NotPositiveDefiniteError, Parameters, components, precision_factors
 from egmm.em.statistics import Units, monomials
@@ -36,6 +38,23 @@ class Mixture(NamedTuple):
         if not evaluated.is_definite[0]:
             raise NotPositiveDefiniteError("the covariances of the mixture are not positive definite")
         return cls(evaluated.components, shares, units, kind)
+
+
+class Reader(NamedTuple):
+    """One of the functions below with the mixture that it reads rows by."""
+
+    function: Callable[..., Any]
+    model: Mixture
+    engine: str
+
+    def __call__(self, X: FloatArray, sample_weight: FloatArray | None) -> Any:
+        """What the function says of a block of rows."""
+        return self.function(X, sample_weight, model=self.model, engine=self.engine)
+
+    def on(self, where: Place, dtype: Any) -> "Reader":  # noqa: ARG002
+        """The same for blocks on a device, in its greatest precision: as NumPy's, results are double."""
+        *parts, kind = self.model
+        return Reader(self.function, Mixture(*device.carried(*parts, where, where.widest), kind), "numpy")
 
 
 def in_units(
@@ -128,7 +147,7 @@ class Totals(NamedTuple):
 def totals(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> Totals:
     """Log-likelihood, entropy of the masses and weight of a block of rows."""
     mass, log_density = _masses(X, model, engine)
-    log_density = _absolute(X, log_density, model)
+    mass, log_density, sample_weight = map(to_host, (mass, _absolute(X, log_density, model), sample_weight))
     entropy = entr(mass).sum(axis=1)
     if sample_weight is None:
         return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
@@ -139,8 +158,8 @@ def plausibility_products(
     X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str
 ) -> ClusterProducts:
     """Similarity of clusters on a block of rows."""
-    plausibility = masses(X, None, model, engine) @ (model.shares > 0)
-    weighted = plausibility if sample_weight is None else plausibility * sample_weight[:, None]
+    plausibility = to_host(masses(X, None, model, engine)) @ (to_host(model.shares) > 0)
+    weighted = plausibility if sample_weight is None else plausibility * to_host(sample_weight)[:, None]
     return ClusterProducts(plausibility.T @ weighted)
 
 
@@ -150,7 +169,7 @@ def _masses(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray, Flo
             mass, log_density = kernel.masses(X, model.model, model.shares, model.units)
         else:
             found = estep.masses(monomials(model.units.rows(X), model.kind), model.model, model.shares)
-            mass, log_density = found[0][0], found[1][0]
+            mass, log_density = found[0][0, ...], found[1][0, ...]
     _check_usable(X, log_density)
     return mass, log_density
 
@@ -160,14 +179,15 @@ def _absolute(X: FloatArray, log_density: FloatArray, model: Mixture) -> FloatAr
     found = log_density - model.units.log_volume
     if model.kind == "linear":
         with np.errstate(all="ignore"):
-            found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
+            found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0, ...]
         # Masses of rows too far for any density may be known all the same: all clusters have one covariance.
         _check_usable(X, found)
     return found
 
 
 def _check_usable(X: FloatArray, values: FloatArray) -> None:
-    if not (are_usable(X) and np.isfinite(values).all()):
+    xp = namespace(values)
+    if not (are_usable(X) and xp.all(xp.isfinite(values))):
         raise UnusableRowsError(
             "X holds a row whose density cannot be computed: it is not finite, or too far from every cluster."
         )

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from egmm._arrays import namespace
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.statistics import Units, products
 
@@ -130,7 +131,10 @@ def is_single(shares: FloatArray) -> BoolArray:
 def is_identity(shares: FloatArray) -> bool:
     """Whether the focal sets are the clusters, in their order."""
     n_focal, n_clusters = shares.shape
-    return n_focal == n_clusters and bool((shares.diagonal() == 1).all())
+    if n_focal != n_clusters:
+        return False
+    xp = namespace(shares)
+    return bool(xp.all((shares.diagonal() if xp is np else xp.linalg.diagonal(shares)) == 1))
 
 
 def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
