@@ -61,10 +61,27 @@ def _helpers() -> Any:
     return _array_api
 
 
+class _NumPy:
+    """NumPy's functions by their names in the standard; the quickest form of those that small passes call most."""
+
+    sum = staticmethod(np.add.reduce)
+    max = staticmethod(np.maximum.reduce)
+    min = staticmethod(np.minimum.reduce)
+    reshape = staticmethod(np.ndarray.reshape)
+    permute_dims = staticmethod(np.ndarray.transpose)
+    log = staticmethod(np.log)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+NUMPY = _NumPy()
+
+
 def namespace(array: Any) -> Any:
-    """Functions for an array: NumPy's, or those of the array's own library."""
+    """Functions for an array: `NUMPY`, or those of the array's own library."""
     if isinstance(array, np.ndarray):
-        return np
+        return NUMPY
     from sklearn.externals import array_api_compat  # noqa: PLC0415  Loaded only where arrays are dispatched.
 
     return array_api_compat.array_namespace(array)
@@ -72,7 +89,9 @@ def namespace(array: Any) -> Any:
 
 def to_host(array: Any) -> Any:
     """An array as NumPy's; anything that is no array of another library is left as it is."""
-    if isinstance(array, np.ndarray | np.generic) or not hasattr(array, "dtype") or not hasattr(array, "device"):
+    if isinstance(array, np.ndarray):
+        return array
+    if isinstance(array, np.generic) or not hasattr(array, "dtype") or not hasattr(array, "device"):
         return array
     return _helpers()._convert_to_numpy(array, namespace(array))
 

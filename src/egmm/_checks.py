@@ -277,7 +277,7 @@ def check_spread(variances: FloatArray, names: Iterable[str] | None = None) -> N
 def are_usable(X: FloatArray) -> bool:
     """Whether all entries are finite and small enough for their squares to be summed."""
     xp = namespace(X)
-    return bool(float(xp.min(X)) > -LARGEST and float(xp.max(X)) < LARGEST)
+    return bool(float(xp.min(X, axis=None)) > -LARGEST and float(xp.max(X, axis=None)) < LARGEST)
 
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:

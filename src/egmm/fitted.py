@@ -396,6 +396,8 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
             raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
         return rows
     where = place_of(X)
+    if where is not None and model.engine == "numba":
+        raise ValueError("engine='numba' reads NumPy arrays alone; leave engine at 'auto', or convert X.")
     kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
     with reading_numbers(X) if where is None else nullcontext():
         X = validate_data(

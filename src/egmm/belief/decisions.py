@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from egmm._arrays import namespace
+from egmm._arrays import NUMPY, namespace
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_real
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import check_focal, check_mass
@@ -28,7 +28,7 @@ def first_best(scores: FloatArray) -> IntArray:
     """
     xp = namespace(scores)
     is_best = scores >= xp.max(scores, axis=1, keepdims=True) - TIE
-    best: IntArray = xp.argmax(is_best if xp is np else xp.astype(is_best, xp.int8), axis=1)
+    best: IntArray = xp.argmax(is_best if xp is NUMPY else xp.astype(is_best, xp.int8), axis=1)
     return best
 
 

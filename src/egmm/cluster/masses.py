@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from egmm._arrays import beside, namespace
+from egmm._arrays import NUMPY, beside, namespace
 from egmm._checks import LARGEST, FloatArray, check_real
 from egmm.belief.focal import FocalSets
 
@@ -122,7 +122,7 @@ def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatAr
     xp = namespace(costs)
     cheapest = xp.min(costs, axis=0)
     # These ratios lie in (0, 1], so that no power overflows.
-    relative: FloatArray = np.divide(cheapest, costs, out=costs) if xp is np else cheapest / costs
+    relative: FloatArray = np.divide(cheapest, costs, out=costs) if xp is NUMPY else cheapest / costs
     if beta != 2:
         relative **= 1 / (beta - 1)
     total = xp.sum(relative, axis=0)
@@ -207,7 +207,7 @@ class EuclideanCosts:
         if xp.any(is_near):
             near = xp.nonzero(is_near)[0]
             gaps = xp.take(columns, near, axis=1)[:, None, :] - beside(columns, self._means).T[:, :, None]
-            if xp is np:
+            if xp is NUMPY:
                 squared[:, near] = np.maximum(np.einsum("dkn,dkn->kn", gaps, gaps), ZERO)
             else:
                 exact = xp.sum(gaps * gaps, axis=0)

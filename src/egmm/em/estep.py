@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from egmm._arrays import namespace, to_host
+from egmm._arrays import NUMPY, namespace, to_host
 from egmm._checks import FloatArray
 from egmm.em.parameters import Components, is_identity
 from egmm.em.statistics import Statistics
@@ -65,7 +65,7 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
             value *= part_weight
             mass *= part_weight / joint.total
         # What EM's steps gain is less than single precision has digits for.
-        log_likelihood += np.sum(to_host(value), axis=1, dtype=np.float64)
+        log_likelihood += np.add.reduce(to_host(value), axis=1, dtype=np.float64)
         set_counts += to_host(xp.sum(mass, axis=-1))
         shared_out = _shared_out(mass, shares)
         sums += to_host(xp.reshape(shared_out, (n_clusters * n_fits, -1)) @ part)
@@ -90,7 +90,7 @@ def joint_masses(z: FloatArray, model: Components, shares: FloatArray) -> Joint:
     scores += model.log_weights.T[:, :, None]
     peak = xp.max(scores, axis=0)
     scores -= peak
-    scores = np.exp(scores, out=scores) if xp is np else xp.exp(scores)
+    scores = np.exp(scores, out=scores) if xp is NUMPY else xp.exp(scores)
     return Joint(scores, xp.sum(scores, axis=0), peak)
 
 
@@ -98,11 +98,12 @@ def _scores(z: FloatArray, model: Components) -> FloatArray:
     """Log-densities of the clusters, (C, B, n)."""
     xp = namespace(z)
     n_fits, n_clusters, n_monomials = model.theta.shape
-    theta = model.theta if n_fits == 1 else xp.moveaxis(model.theta, 0, 1)
+    theta = model.theta if n_fits == 1 else xp.permute_dims(model.theta, (1, 0, 2))
     scores = xp.reshape(xp.reshape(theta, (-1, n_monomials)) @ z.T, (n_clusters, n_fits, -1))
     if not model.is_far.any():
         return scores
-    return xp.stack([_factored_scores(z, model, at) if model.is_far[at] else scores[:, at, :] for at in range(n_fits)], axis=1)
+    fits = range(n_fits)
+    return xp.stack([_factored_scores(z, model, at) if model.is_far[at] else scores[:, at, :] for at in fits], axis=1)
 
 
 def _factored_scores(z: FloatArray, model: Components, at: int) -> FloatArray:
@@ -134,13 +135,13 @@ def _scaled(rows: FloatArray, factor: FloatArray) -> FloatArray:
 def _squared_lengths(rows: FloatArray) -> FloatArray:
     """(n,)."""
     xp = namespace(rows)
-    return np.einsum("nd,nd->n", rows, rows) if xp is np else xp.sum(rows * rows, axis=1)
+    return np.einsum("nd,nd->n", rows, rows) if xp is NUMPY else xp.sum(rows * rows, axis=1)
 
 
 def masses(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Masses (B, n, M) and log-densities (B, n), relative where the covariance is shared, of rows [eq_EMemb]."""
     joint = joint_masses(z, model, shares)
-    return namespace(z).moveaxis(joint.mass / joint.total, 0, -1), joint.log_density
+    return namespace(z).permute_dims(joint.mass / joint.total, (1, 2, 0)), joint.log_density
 
 
 def log_reference(z: FloatArray, model: Components) -> FloatArray:

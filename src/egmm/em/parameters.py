@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from egmm._arrays import namespace
+from egmm._arrays import NUMPY, namespace
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.statistics import Units, products
 
@@ -134,7 +134,7 @@ def is_identity(shares: FloatArray) -> bool:
     if n_focal != n_clusters:
         return False
     xp = namespace(shares)
-    return bool(xp.all((shares.diagonal() if xp is np else xp.linalg.diagonal(shares)) == 1))
+    return bool(xp.all((shares.diagonal() if xp is NUMPY else xp.linalg.diagonal(shares)) == 1))
 
 
 def components(params: Parameters, shares: FloatArray, kind: str) -> Evaluated:
