@@ -162,7 +162,7 @@ def test_a_device_without_double_precision() -> None:
         mass = other.predict_mass(there)
         assert (mass.dtype, mass.device) == (strict.float32, device)
         assert other.means_.dtype == strict.float32
-    with pytest.raises(TypeError, match="ECM needs float64, which the device of X .*no_float64.* has not"):
+    with pytest.raises(TypeError, match=r"ECM needs float64, which the device of X .*no_float64.* has not"):
         ECM(3).fit(there)
 
 
@@ -264,13 +264,14 @@ def test_a_killed_fit_goes_on(xp, tmp_path) -> None:
     options = {"random_state": 0, "tol": 1e-9}
     whole = EGMM(3, **options).fit(X)
 
-    def kill(ascent: Any, *_: Any) -> None:
+    def kill(_progress: Any, ascent: Any, _title: str) -> None:
         if ascent.n_steps == 7:
             raise SystemExit
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr("egmm.mixture._report", lambda _, ascent, title: kill(ascent))
-        EGMM(3, checkpoint=path, verbose=1, **options).fit(X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("egmm.mixture._report", kill)
+        with pytest.raises(SystemExit):
+            EGMM(3, checkpoint=path, verbose=1, **options).fit(X)
     assert path.exists()
     again = EGMM(3, checkpoint=path, **options).fit(X)
     np.testing.assert_array_equal(host(again.means_), host(whole.means_))
@@ -295,7 +296,9 @@ def test_tensors_that_no_pass_can_read_are_named(make) -> None:
         make().fit(X.bfloat16())
     with pytest.raises(TypeError, match=r"X requires gradients, which a fit does not pass on; give X.detach\(\)"):
         make().fit(X.clone().requires_grad_())
-    with pytest.raises(TypeError, match=r"X is sparse \(torch.sparse_coo\), but dense data is required; give X.to_dense"):
+    with pytest.raises(
+        TypeError, match=r"X is sparse \(torch.sparse_coo\), but dense data is required; give X.to_dense"
+    ):
         make().fit(X.to_sparse())
     with pytest.raises(TypeError, match=r"X requires gradients"):
         select_model(X.clone().requires_grad_(), [2])
@@ -338,7 +341,9 @@ def test_what_takes_numpy_arrays_alone_says_so_first(xp) -> None:
         EGMM(3, engine="numba").fit(X)
     for peer in (BPEC(3), CatECM(3)):
         name = type(peer).__name__
-        with pytest.raises(TypeError, match=f"X must be an array of NumPy for {name}, got one of {xp.__name__}; convert"):
+        with pytest.raises(
+            TypeError, match=f"X must be an array of NumPy for {name}, got one of {xp.__name__}; convert"
+        ):
             peer.fit(X)
     with pytest.raises(TypeError, match="X must be rows in memory for stability"):
         AutoEGMM([2]).stability(X)

@@ -1,12 +1,13 @@
 """Arrays of other libraries on the devices they are on: torch, CuPy, JAX and all that follow the array API standard.
 
-scikit-learn's convention: within ``sklearn.config_context(array_api_dispatch=True)`` arrays are computed with where they
-are, and results and fitted attributes follow them. Without it nothing here is used, and no library is loaded.
+scikit-learn's convention: within ``sklearn.config_context(array_api_dispatch=True)`` arrays are read where they are,
+and results and fitted attributes follow them. Without it nothing here is used, and no library is loaded.
 """
 
 from collections.abc import Callable
 from copy import copy
 from functools import wraps
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -42,9 +43,9 @@ class Place(NamedTuple):
 
 def place_of(X: Any) -> Place | None:
     """Where an array is that is to be computed with there; None for NumPy's, for lists and frames, and by default."""
-    from sklearn import get_config  # noqa: PLC0415  Not needed to speak of beliefs.
+    import sklearn  # noqa: PLC0415  Not needed to speak of beliefs.
 
-    if isinstance(X, np.ndarray) or not get_config()["array_api_dispatch"]:
+    if isinstance(X, np.ndarray) or not sklearn.get_config()["array_api_dispatch"]:
         return None
     if not (hasattr(X, "__array_namespace__") or type(X).__module__.partition(".")[0] in {"torch", "cupy", "jax"}):
         return None
@@ -54,11 +55,11 @@ def place_of(X: Any) -> Place | None:
 
 def _helpers() -> Any:
     """scikit-learn's own helpers, which are new."""
-    from sklearn.utils import _array_api  # noqa: PLC0415  Loaded only where arrays are dispatched.
-
-    if not hasattr(_array_api, "check_same_namespace"):
-        raise ImportError(f"array_api_dispatch=True needs scikit-learn {OLDEST_SKLEARN} with egmm; install it, or turn it off.")
-    return _array_api
+    helpers = import_module("sklearn.utils._array_api")  # Loaded only where arrays are dispatched.
+    if not hasattr(helpers, "check_same_namespace"):
+        wanted = f"scikit-learn {OLDEST_SKLEARN} or newer: pip install 'egmm[arrays]'"
+        raise ImportError(f"egmm needs {wanted}, for array_api_dispatch=True.")
+    return helpers
 
 
 class _NumPy:
@@ -82,9 +83,7 @@ def namespace(array: Any) -> Any:
     """Functions for an array: `NUMPY`, or those of the array's own library."""
     if isinstance(array, np.ndarray):
         return NUMPY
-    from sklearn.externals import array_api_compat  # noqa: PLC0415  Loaded only where arrays are dispatched.
-
-    return array_api_compat.array_namespace(array)
+    return import_module("sklearn.externals.array_api_compat").array_namespace(array)
 
 
 def to_host(array: Any) -> Any:
@@ -119,8 +118,10 @@ def check_array_there(X: Any, place: Place) -> list[Any]:
 
 
 def follow(estimator: Any, place: Place | None) -> None:
-    """Put an estimator's fitted arrays where the rows are that it was fitted to, as scikit-learn's own estimators do."""
-    for name, value in list(vars(estimator).items()) if place is not None else ():
+    """Put an estimator's fitted arrays where the rows of the fit are, as scikit-learn's own estimators do."""
+    if place is None:
+        return
+    for name, value in list(vars(estimator).items()):
         if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind in "fib":
             setattr(estimator, name, place.array(value))
 

@@ -304,7 +304,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
         if not self._names_its_sets():
             del parameters["focal_sets"]
-        fitted = {name: _plain(to_host(getattr(self, STORED.get(name, name)))) for name in FITTED if hasattr(self, name)}
+        fitted = {
+            name: _plain(to_host(getattr(self, STORED.get(name, name)))) for name in FITTED if hasattr(self, name)
+        }
         document = {
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
@@ -445,7 +447,7 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return assign.Reader(function, assign.Mixture.of(*args), engine)
+    return assign.Reader(function, assign.Mixture.of(*args), engine).read
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:

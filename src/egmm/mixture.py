@@ -369,8 +369,8 @@ def fit_model(
     mixture = assign.Mixture.of(
         result.weights, result.means, result.covariances, first.shares, specification.covariance
     )
-    products = rows.reduce(assign.Reader(assign.plausibility_products, mixture, specification.engine))
-    focal_sets = FocalSets.neighbours(products.values)
+    products = assign.Reader(assign.plausibility_products, mixture, specification.engine)
+    focal_sets = FocalSets.neighbours(rows.reduce(products.read).values)
     specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
@@ -450,8 +450,8 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     """Where a fit starts: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        last = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
-        return assign.in_units(*last, covariance, units)[0]
+        weights, means, covariances = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
+        return assign.in_units(weights, means, covariances, covariance, units)[0]
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:

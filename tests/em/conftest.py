@@ -24,7 +24,7 @@ class Engine(NamedTuple):
 
     def e_step(self, X: np.ndarray, weight: np.ndarray | None, model: Mixture) -> Statistics:
         """Sums of a block of rows."""
-        return Pass(*model, self.name)(X, weight)
+        return Pass(*model, self.name).run(X, weight)
 
     def masses(self, X: np.ndarray, model: Mixture) -> tuple[np.ndarray, np.ndarray]:
         """Masses (n, M) and log-densities (n,) in the units of the rows."""

@@ -83,11 +83,15 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
         """Refuse arrays of other libraries that this clusterer cannot read where they are."""
         if not self.__sklearn_tags__().array_api_support:
             name, came = type(self).__name__, where.xp.__name__.rpartition(".")[2]
-            raise TypeError(f"X must be an array of NumPy for {name}, got one of {came}; convert it, or use EGMM or ECM.")
+            raise TypeError(
+                f"X must be an array of NumPy for {name}, got one of {came}; convert it, or use EGMM or ECM."
+            )
         check_array_there(X, where)
         if not where.has_double:
             name = type(self).__name__
-            raise TypeError(f"{name} needs float64, which the device of X ({where.device}) has not; convert X to NumPy.")
+            raise TypeError(
+                f"{name} needs float64, which the device of X ({where.device}) has not; convert X to NumPy."
+            )
 
     def _check_stopping(self) -> tuple[float, int]:
         return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)

@@ -157,7 +157,7 @@ def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing)
     """
     if pricing.is_plain:
         return to_clusters
-    if not isinstance(to_clusters, np.ndarray):
+    if namespace(to_clusters) is not NUMPY:
         return _costs_elsewhere(to_clusters, spread, pricing)
     costs = np.empty((len(pricing.focal), to_clusters.shape[1]))
     costs[: pricing.n_empty] = pricing.delta**2
@@ -228,7 +228,7 @@ def euclidean(means: FloatArray, pricing: Pricing) -> Costs:
     centred = EuclideanCosts(means - centre, pricing)
 
     def costs(X: FloatArray) -> FloatArray:
-        if not isinstance(X, np.ndarray):
+        if namespace(X) is not NUMPY:
             columns = X.T - beside(X, centre[:, None])
             return centred(columns, namespace(X).sum(columns * columns, axis=0))
         columns = np.subtract(X.T, centre[:, None], order="C")

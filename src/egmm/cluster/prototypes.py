@@ -86,7 +86,7 @@ class PrototypePass(NamedTuple):
     costs: ColumnCosts
     pricing: Pricing
 
-    def __call__(self, X: FloatArray, sample_weight: FloatArray, lengths: FloatArray) -> PrototypeSums:
+    def run(self, X: FloatArray, sample_weight: FloatArray, lengths: FloatArray) -> PrototypeSums:
         """Sums of a block."""
         return prototype_sums(X, sample_weight, lengths, self.costs, self.pricing)
 
@@ -177,7 +177,7 @@ def fit_prototypes(
 
         def evaluate(means: FloatArray) -> PrototypeSums:
             along = lengths if where is None else where.array(lengths)
-            sums = source.reduce(PrototypePass(centred.costs(means), pricing), along)
+            sums = source.reduce(PrototypePass(centred.costs(means), pricing).run, along)
             pull = centred.pull(means)
             return sums if pull is None else sums._replace(objective=sums.objective + pull.cost)
 

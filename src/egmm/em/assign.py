@@ -47,14 +47,15 @@ class Reader(NamedTuple):
     model: Mixture
     engine: str
 
-    def __call__(self, X: FloatArray, sample_weight: FloatArray | None) -> Any:
+    def read(self, X: FloatArray, sample_weight: FloatArray | None) -> Any:
         """What the function says of a block of rows."""
         return self.function(X, sample_weight, model=self.model, engine=self.engine)
 
     def on(self, where: Place, dtype: Any) -> "Reader":  # noqa: ARG002
         """The same for blocks on a device, in its greatest precision: as NumPy's, results are double."""
-        *parts, kind = self.model
-        return Reader(self.function, Mixture(*device.carried(*parts, where, where.widest), kind), "numpy")
+        model, shares, units, kind = self.model
+        there = device.carried(model, shares, units, where, where.widest)
+        return Reader(self.function, Mixture(*there, kind), "numpy")
 
 
 def in_units(

@@ -15,7 +15,7 @@ log-densities would lose more than their fourth decimal."""
 
 
 class UnitsThere(NamedTuple):
-    """`Units` on a device. The centre has two parts, so that single precision loses nothing of it far from the origin."""
+    """`Units` on a device; the centre has two parts, so that single precision keeps it far from the origin."""
 
     high: Any
     low: Any
@@ -34,20 +34,26 @@ def units_there(units: Units, where: Place, dtype: Any) -> UnitsThere:
     """Carry units to a device."""
     is_single = dtype == where.xp.float32
     high = units.centre.astype(np.float32).astype(np.float64) if is_single else units.centre
-    parts = (where.array(values, dtype) for values in (high, units.centre - high, units.scale))
-    return UnitsThere(*parts, units.log_volume)
+    high, low, scale = (where.array(values, dtype) for values in (high, units.centre - high, units.scale))
+    return UnitsThere(high, low, scale, units.log_volume)
 
 
-def carried(
-    model: Components, shares: FloatArray, units: Units, where: Place, dtype: Any
-) -> tuple[Components, Any, UnitsThere]:
-    """What a pass reads, on a device; which fits are far stays on the host, where it is looked at."""
-    there = Components(*(part if part.dtype == bool else where.array(part, dtype) for part in model))
-    return there, where.array(shares, dtype), units_there(units, where, dtype)
+class Carried(NamedTuple):
+    """What a pass reads, on a device. Types are those of NumPy's arrays, whose place these take."""
+
+    model: Components
+    shares: Any
+    units: Any
+
+
+def carried(model: Components, shares: FloatArray, units: Units, where: Place, dtype: Any) -> Carried:
+    """Carry what a pass reads to a device; which fits are far stays on the host, where it is looked at."""
+    parts = {name: where.array(part, dtype) for name, part in model._asdict().items() if part.dtype.kind == "f"}
+    return Carried(model._replace(**parts), where.array(shares, dtype), units_there(units, where, dtype))
 
 
 def precision_of(model: Components, where: Place, dtype: Any) -> Any:
-    """The type to make a pass in: the rows' own, but double for clusters too far apart for single; None if there is none."""
+    """The type of a pass: the rows' own, but double for clusters too far apart for single; None if there is none."""
     if dtype == where.xp.float64 or (model.whitened**2).sum(axis=-1).max() <= FAR_IN_SINGLE:
         return dtype
     return where.xp.float64 if where.has_double else None

@@ -1,12 +1,11 @@
 """A batch of estimation problems: rows, models and engine bound together, as the EM loop sees them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from egmm._arrays import Place, to_host
+from egmm._arrays import Place
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import device, estep, kernel
 from egmm.em.covariance import is_diagonal, monomial_kind
@@ -46,18 +45,19 @@ class Pass(NamedTuple):
     kind: str
     engine: str
 
-    def __call__(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
+    def run(self, X: FloatArray, sample_weight: FloatArray | None) -> Statistics:
         """Statistics of a block."""
         if self.engine == "numba":
             return kernel.e_step(X, sample_weight, self.model, self.shares, self.units)
         return estep.e_step(monomials(self.units.rows(X), self.kind), sample_weight, self.model, self.shares)
 
-    def on(self, where: Place, dtype: Any) -> Callable[..., Statistics]:
-        """The pass over blocks on a device; without double precision, clusters too far apart are left to the host."""
+    def on(self, where: Place, dtype: Any) -> "Pass | None":
+        """The pass over blocks on a device; None where its precision does not do for clusters so far apart."""
         precision = device.precision_of(self.model, where, dtype)
         if precision is None:
-            return lambda X, sample_weight: self(to_host(X), to_host(sample_weight))
-        return Pass(*device.carried(self.model, self.shares, self.units, where, precision), self.kind, "numpy")
+            return None
+        there = device.carried(self.model, self.shares, self.units, where, precision)
+        return self._replace(model=there.model, shares=there.shares, units=there.units, engine="numpy")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Problem:
         shares = self.layout.shares
         if self.kept is not None:
             return estep.e_step(self.kept, self.row_weights, model, shares)
-        statistics: Statistics = self.rows.reduce(Pass(model, shares, self.units, self.layout.kind, self.engine))
+        statistics: Statistics = self.rows.reduce(Pass(model, shares, self.units, self.layout.kind, self.engine).run)
         return statistics
 
     def maximise(self, vector: FloatArray, previous: Parameters) -> tuple[Parameters, BoolArray]:

@@ -13,8 +13,8 @@ from egmm.rows.source import BLOCK_ROWS, Sum, first_unusable, number, tree_sum
 class DeviceRows:
     """Rows of an array API array, read block by block; a context manager for symmetry with other row sources.
 
-    A function that has a method ``on(place)`` is given blocks where they are, after that method has carried its
-    parameters there. Any other function is given NumPy blocks.
+    A method of an object that has a method ``on(where, dtype)`` is given blocks where they are; that method returns
+    the object as it is there, or None if it cannot be. Any other function is given NumPy blocks.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class DeviceRows:
 
     def map(self, function: Callable[..., Any], aligned: Any = None) -> Iterator[Any]:
         """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
-        stays = hasattr(function, "on")
-        placed = function.on(self.where, self._precision()) if stays else function
+        owner: Any = getattr(function, "__self__", None)
+        there = owner.on(self.where, self._precision()) if hasattr(owner, "on") else None
         for block in self.blocks(aligned):
-            yield placed(*(block if stays else map(to_host, block)))
+            yield function(*map(to_host, block)) if there is None else getattr(there, function.__name__)(*block)
 
     def _precision(self) -> Any:
         """The rows' own; double for few rows, of which single precision does not tell what a step of EM gains."""
