@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from egmm._arrays import namespace, to_host
+from egmm._arrays import check_array_there, namespace, place_of, to_host
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -156,6 +156,17 @@ def reading_numbers(X: Any) -> Iterator[None]:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         raise _no_table(X) or _no_number(X) or error from None
+
+
+@contextmanager
+def reading_rows(X: Any) -> Iterator[list[Any]]:
+    """As `reading_numbers`, also for arrays that are read where they are; gives the types that need no conversion."""
+    where = place_of(X)
+    if where is not None:
+        yield check_array_there(X, where)
+        return
+    with reading_numbers(X):
+        yield [np.float64, np.float32]
 
 
 def _no_table(X: Any) -> Exception | None:

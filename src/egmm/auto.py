@@ -3,7 +3,6 @@
 import json
 import warnings
 from collections.abc import Iterable
-from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._arrays import check_array_there, follow, place_of, reads_rows, to_host
+from egmm._arrays import follow, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -23,7 +22,7 @@ from egmm._checks import (
     check_random,
     check_real,
     check_sample_weight,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._files import replacing
@@ -266,9 +265,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         return X, sample_weight
 
     def _check_array(self, X: Any, **options: Any) -> FloatArray:
-        where = place_of(X)
-        kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
-        with reading_numbers(X) if where is None else nullcontext():
+        with reading_rows(X) as kinds:
             rows = validate_data(self, X, dtype=kinds, ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._arrays import beside, check_array_there, place_of, reads_rows, to_host
+from egmm._arrays import beside, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -24,7 +24,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_weight,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._files import replacing
@@ -400,8 +400,7 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
     where = place_of(X)
     if where is not None and model.engine == "numba":
         raise ValueError("engine='numba' reads NumPy arrays alone; leave engine at 'auto', or convert X.")
-    kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
-    with reading_numbers(X) if where is None else nullcontext():
+    with reading_rows(X) as kinds:
         X = validate_data(
             model,
             X,

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._arrays import check_array_there, place_of
-from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_numbers
+from egmm._arrays import place_of
+from egmm._checks import check_choice, check_integer, check_random, check_spread, reading_rows
 from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
 from egmm._progress import Progress
@@ -496,9 +496,7 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     """Refuse at once, in a fit's own words, what no candidate could be fitted to."""
     name = type(estimator).__name__
     if not is_remote(X):
-        where = place_of(X)
-        kinds = [np.float64, np.float32] if where is None else check_array_there(X, where)
-        with reading_numbers(X) if where is None else nullcontext():
+        with reading_rows(X) as kinds:
             check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight must be None with estimator={name}, which cannot weigh rows; repeat them.")

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Self
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._arrays import Place, check_array_there, follow, place_of, reads_rows, to_host
+from egmm._arrays import Place, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     BoolArray,
     FloatArray,
@@ -26,7 +25,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_spread,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._frames import row_names
@@ -73,20 +72,18 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
             raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; read them into an array, or use EGMM.")
         where = place_of(X)
         if where is not None:
-            self._check_there(X, where)
-        kind = np.float64 if where is None else where.xp.float64
-        with reading_numbers(X) if where is None else nullcontext():
-            rows = validate_data(self, X, dtype=kind, ensure_all_finite=False, **options)
+            self._check_there(where)
+        with reading_rows(X) as kinds:
+            rows = validate_data(self, X, dtype=kinds[0], ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
 
-    def _check_there(self, X: Any, where: Place) -> None:
+    def _check_there(self, where: Place) -> None:
         """Refuse arrays of other libraries that this clusterer cannot read where they are."""
         if not self.__sklearn_tags__().array_api_support:
             name, came = type(self).__name__, where.xp.__name__.rpartition(".")[2]
             raise TypeError(
                 f"X must be an array of NumPy for {name}, got one of {came}; convert it, or use EGMM or ECM."
             )
-        check_array_there(X, where)
         if not where.has_double:
             name = type(self).__name__
             raise TypeError(

@@ -174,7 +174,7 @@ class CatECM(CredalClusterer):
         check_unmasked("X", X)
         where = place_of(X)
         if where is not None:
-            self._check_there(X, where)
+            self._check_there(where)
         table = validate_data(self, X, dtype=None, ensure_all_finite=False, **options)
         if (table.dtype.kind in "fc" and not np.isfinite(table).all()) or table.dtype.kind == "O":
             _refuse_missing(table, getattr(self, "feature_names_in_", None))
