@@ -2,8 +2,8 @@
 
     python benchmarks/arrays.py [--quick] [--million]
 
-All run in one process and in turn, on one thread each; times are processor time, the best of several, ratios are what to
-compare. --quick takes a fifth of the rows, --million adds 10^6 rows. It needs torch; it sets SCIPY_ARRAY_API=1.
+All run in one process and in turn, on one thread each; times are processor time, the best of several. Ratios are what
+to compare. --quick takes a fifth of the rows, --million adds 10^6 rows. It needs torch; it sets SCIPY_ARRAY_API=1.
 """
 
 import argparse

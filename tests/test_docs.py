@@ -21,6 +21,9 @@ def test_python_runs_as_printed(page: Path, tmp_path: Path, monkeypatch: pytest.
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EGMM_DATA", raising=False)  # as for a new user
+    if "import torch" in code_of(page):
+        pytest.importorskip("torch", reason="needs torch: pip install torch")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which the page sets too, for good
     exec(compile(code_of(page), str(page), "exec"), {"__name__": "page"})
 
 

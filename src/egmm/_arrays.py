@@ -128,7 +128,8 @@ def follow(estimator: Any, place: Place | None) -> None:
 
 def is_elsewhere(estimator: Any) -> bool:
     """Whether an estimator was fitted to arrays of another library."""
-    return not isinstance(vars(estimator).get("means_", np.empty(0)), np.ndarray)
+    means = vars(estimator).get("means_")
+    return not isinstance(means, np.ndarray) and hasattr(means, "device")
 
 
 def on_host(estimator: Any) -> Any:

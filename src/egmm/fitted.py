@@ -474,7 +474,7 @@ def cluster_names(n_clusters: int) -> list[str]:
 
 def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fitted: Any) -> FloatArray:
     """Members of the chosen sets of a block of rows, (n, C), as 1 and 0."""
-    return choose_sets(assign.masses(*block, **fitted), focal_sets, rule, reward).astype(np.float64)
+    return choose_sets(to_host(assign.masses(*block, **fitted)), focal_sets, rule, reward).astype(np.float64)
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from egmm.em.problem import Pass
 from egmm.em.statistics import Units, monomials
 from em.test_estep import FAMILIES, KINDS, absolute, assert_same, expected, read, rows_about
 
+pytest.importorskip("sklearn", minversion="1.9", reason="needs the array helpers of scikit-learn 1.9")
 strict = pytest.importorskip("array_api_strict", reason="needs array-api-strict, which is in the extra 'dev'")
 DEVICE = strict.Device("device1")
 WHERE = Place(strict, DEVICE)

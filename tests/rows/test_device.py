@@ -11,6 +11,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.device import DeviceRows
 from egmm.rows.source import BLOCK_ROWS
 
+pytest.importorskip("sklearn", minversion="1.9", reason="needs the array helpers of scikit-learn 1.9")
 strict = pytest.importorskip("array_api_strict", reason="needs array-api-strict, which is in the extra 'dev'")
 DEVICE = strict.Device("device1")
 

@@ -173,10 +173,10 @@ def fit_prototypes(
     lengths = np.einsum("nd,nd->n", rows, rows)
     centred, pricing = model.about(centre), model.pricing
 
+    along = lengths if where is None else where.array(lengths)
     with _source(rows, sample.weights, where) as source:
 
         def evaluate(means: FloatArray) -> PrototypeSums:
-            along = lengths if where is None else where.array(lengths)
             sums = source.reduce(PrototypePass(centred.costs(means), pricing).run, along)
             pull = centred.pull(means)
             return sums if pull is None else sums._replace(objective=sums.objective + pull.cost)
