@@ -1,10 +1,11 @@
 """Is the consensus of models better calibrated than its rivals? Labelled sets in, tables out.
 
     python benchmarks/consensus.py                # simulated sets
-    python benchmarks/consensus.py sets/*.csv     # real ones: numbers, and the class in the last column
+    python benchmarks/consensus.py sets/*.csv     # real ones, as `labelled_sets.py` writes them: the class comes last
 
 Every set is standardised and clustered with its number of classes. Each utility is scored with the sets chosen for its
-reward. Differences are AutoEGMM minus the rival, with their standard errors.
+reward. Differences are AutoEGMM minus the rival, with their standard errors. A set is unbalanced
+where the largest class has more than one and a half times its equal share of the rows; both kinds have a table.
 """
 
 import sys
@@ -12,13 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from mclust import mclust_probabilities
 from sklearn.mixture import GaussianMixture
 
 from egmm import ECM, EGMM, AutoEGMM, BootGMM, CredalPartition
-from egmm.metrics import ari, aurc, discounted_utility, expected_calibration_error
+from egmm.metrics import ari, aurc, coverage, discounted_utility, expected_calibration_error
 
 N_SIMULATED = 128
-MEASURES = ("AURC", "u65", "u80", "ARI", "ECE", "open")
+MEASURES = ("AURC", "u65", "u80", "ARI", "ECE", "open", "class in set")
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,6 +58,12 @@ def rivals(n_clusters: int) -> dict[str, Callable[[np.ndarray], CredalPartition]
         model = GaussianMixture(n_clusters, covariance_type=kind, n_init=5, random_state=0)
         return lambda X: CredalPartition.from_probabilities(model.fit(X).predict_proba(X))
 
+    def mclust(X: np.ndarray) -> CredalPartition:
+        found = mclust_probabilities(X, range(n_clusters, n_clusters + 1))
+        if found is None:
+            raise ValueError("mclust found no mixture, or is not installed")
+        return CredalPartition.from_probabilities(found)
+
     return {
         "AutoEGMM": of(AutoEGMM([n_clusters], random_state=0)),
         "selected model": of(AutoEGMM([n_clusters], consensus=False, random_state=0)),
@@ -64,6 +72,7 @@ def rivals(n_clusters: int) -> dict[str, Callable[[np.ndarray], CredalPartition]
         "scikit-learn tied": plain("tied"),
         "bootGMM": of(BootGMM(n_clusters, random_state=0)),
         "ECM": of(ECM(n_clusters, random_state=0)),
+        "mclust": mclust,
     }
 
 
@@ -76,6 +85,7 @@ def measure(y: np.ndarray, partition: CredalPartition) -> list[float]:
         ari(y, partition.labels()),
         expected_calibration_error(y, partition),
         float(partition.is_open("utility").mean()),
+        coverage(y, sets[0.8]),
     ]
 
 
@@ -87,9 +97,27 @@ def labelled(paths: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield path, table[:, :-1].astype(float), table[:, -1]
 
 
+def is_balanced(y: np.ndarray) -> bool:
+    counts = np.unique(y, return_counts=True)[1]
+    return bool(counts.max() <= 1.5 * counts.mean())
+
+
+def show(title: str, found: dict[str, np.ndarray]) -> None:
+    ours = found["AutoEGMM"]
+    print(f"\n{title}: {len(ours)} sets".ljust(30) + "".join(f"{name:>18}" for name in MEASURES))
+    for rival, values in found.items():
+        print(rival.ljust(30) + "".join(f"{value:18.4f}" for value in values.mean(axis=0)))
+        if rival != "AutoEGMM":
+            gap = ours - values
+            errors = gap.std(axis=0) / np.sqrt(len(gap))
+            cells = (f"{g:+.4f} ± {e:.4f}" for g, e in zip(gap.mean(axis=0), errors, strict=True))
+            print("  AutoEGMM minus it".ljust(30) + "".join(f"{cell:>18}" for cell in cells))
+
+
 def main(paths: list[str]) -> None:
     warnings.simplefilter("ignore")
     found: dict[str, list[list[float]]] = {}
+    balanced = []
     for name, X, y in labelled(paths):
         standard = (X - X.mean(axis=0)) / X.std(axis=0)
         try:
@@ -97,18 +125,13 @@ def main(paths: list[str]) -> None:
         except ValueError as error:
             print(f"{name} is left out: {error}")
             continue
+        balanced.append(is_balanced(y))
         for rival, numbers in rows.items():
             found.setdefault(rival, []).append(numbers)
-    ours = np.array(found["AutoEGMM"])
-    print(f"{len(ours)} sets".ljust(24) + "".join(f"{name:>18}" for name in MEASURES))
-    for rival, numbers in found.items():
-        values = np.array(numbers)
-        print(rival.ljust(24) + "".join(f"{value:18.4f}" for value in values.mean(axis=0)))
-        if rival != "AutoEGMM":
-            gap = ours - values
-            errors = gap.std(axis=0) / np.sqrt(len(gap))
-            cells = (f"{g:+.4f} ± {e:.4f}" for g, e in zip(gap.mean(axis=0), errors, strict=True))
-            print("  AutoEGMM minus it".ljust(24) + "".join(f"{cell:>18}" for cell in cells))
+    every = np.ones(len(balanced), dtype=bool)
+    for title, which in (("all", every), ("balanced", np.array(balanced)), ("unbalanced", ~np.array(balanced))):
+        if which.any():
+            show(title, {rival: np.array(numbers)[which] for rival, numbers in found.items()})
 
 
 if __name__ == "__main__":

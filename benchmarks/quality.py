@@ -14,9 +14,6 @@ chooses the covariance on 231. Both also take the covariance of the best EBIC.
 
 import argparse
 import os
-import shutil
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mclust import mclust_probabilities
 from scipy.stats import ortho_group
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
@@ -44,12 +42,6 @@ CLUSTERS = {"ecoli": 8, "iris": 3, "knowledge": 4, "magic": 2, "newthyroid": 3, 
 FORMS = ("gaussian", "gaussian", "gaussian", "heavy tails", "skewed", "rounded", "redundant", "flat feature")
 SHAPES = ("EEE", "VVV", "VVI", "VVE", "VEV", "EEV", "VII", "VEE")
 ERRORS = (0.01, 0.04, 0.08, 0.15, 0.25)
-
-R_SEARCH = """
-suppressMessages(library(mclust)); a <- commandArgs(TRUE)
-X <- as.matrix(read.csv(a[1], header = FALSE))
-cat(Mclust(X, G = as.integer(a[2]):as.integer(a[3]), verbose = FALSE)$classification)
-"""
 
 
 # Simulated data --------------------------------------------------------------------------------------------------
@@ -140,16 +132,9 @@ def simulate(seed: int) -> Data:
 
 
 def mclust_labels(X: np.ndarray, counts: range) -> np.ndarray | None:
-    """Clusters of R's mclust, their number by BIC; None where it is not there or fails."""
-    if shutil.which("Rscript") is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        data, script = Path(folder) / "rows.csv", Path(folder) / "search.R"
-        np.savetxt(data, X, delimiter=",", fmt="%.17g")
-        script.write_text(R_SEARCH)
-        command = ["Rscript", str(script), str(data), str(counts[0]), str(counts[-1])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return np.array(done.stdout.split(), dtype=int) if done.returncode == 0 and done.stdout else None
+    """Clusters of R's mclust; None where it is not there or fails."""
+    found = mclust_probabilities(X, counts)
+    return None if found is None else found.argmax(axis=1)
 
 
 WAYS = {

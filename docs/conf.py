@@ -20,6 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "field_figure",
     "guide_figures",
+    "outliers_figure",
     "public_names",
 ]
 exclude_patterns = ["_build"]
@@ -27,8 +28,10 @@ html_theme = "furo"
 html_title = f"egmm {release}"
 nitpicky = False
 templates_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["egmm.css"]
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

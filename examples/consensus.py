@@ -1,4 +1,4 @@
-"""The figure of docs/consensus.md: masses of two sources united, open rows, and risk against coverage."""
+"""Draw the figure of docs/consensus.md: masses of two sources, open rows, and risk against coverage."""
 
 from pathlib import Path
 

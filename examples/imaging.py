@@ -2,8 +2,8 @@
 
     python examples/imaging.py [directory for the figures]
 
-Everything is made here, nothing is downloaded. Where EGMM_DATA names a directory with `brainweb/`, a figure of a
-BrainWeb slice is added; its lesion labels are derived from the images, they are not BrainWeb's own.
+All data are simulated; nothing is downloaded. If EGMM_DATA names a directory with `brainweb/`, a figure of a BrainWeb
+slice is added. Its lesion labels are derived from the images; they are not BrainWeb's.
 """
 
 import os
@@ -58,7 +58,7 @@ def scores(labels: np.ndarray, truth: np.ndarray) -> str:
 
 
 def draw_fusion(directory: Path) -> None:
-    """The paper's figures on the phantom: each modality, then both."""
+    """The paper's figures on the phantom: each modality alone, then fused."""
     brain = make_brain_phantom(noise=3)
     t1 = segment({"T1": brain.t1}, brain.mask, 2, names=("CSF", "tissue"))
     t2 = segment({"T2": brain.t2}, brain.mask, 2, names=("other", "pathology"))
@@ -80,7 +80,7 @@ def draw_fusion(directory: Path) -> None:
 
 
 def draw_neighbours(directory: Path) -> None:
-    """What the neighbours' evidence does at 9 % noise."""
+    """Effect of the evidence of neighbours at 9 % noise."""
     brain = make_brain_phantom(noise=9, contrast="brainweb", n_lesions=0)
     plain = segment(brain.t1, brain.mask, 3)
     pooled = segment(brain.t1, brain.mask, 3, spatial=True)
@@ -94,7 +94,7 @@ def draw_neighbours(directory: Path) -> None:
 
 
 def draw_slice(directory: Path, data: Path, number: int = 101, noise: float = 3.0) -> None:
-    """Why the paper's refining fails where CSF is bright in T2, and what does not: errors of six variants."""
+    """Errors of six variants for a T2 image with bright CSF, where the paper's refining fails."""
     slices = np.load(data / "msles2_1mm_pn0_rf0_axial.npz")
     at = int(np.flatnonzero(slices["slice_number"] == number)[0])
     t1, t2, label = (slices[name][at][::-1] for name in ("t1", "t2", "label"))
@@ -137,7 +137,7 @@ def main() -> None:
     if data.is_dir():
         draw_slice(directory, data)
     else:
-        print("EGMM_DATA names no directory with brainweb/: no figure of a BrainWeb slice")
+        print("EGMM_DATA names no directory with brainweb/, so the figure of a BrainWeb slice is skipped.")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz", type=int, help="examples of each kind of nasty input, with other random numbers")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand the option to the fuzz suite, in whatever process it runs: its examples are counted when it is imported."""
+    number = config.getoption("--fuzz", None)
+    settings.register_profile("fuzz", settings.get_profile("egmm"))
+    if number is not None:
+        settings.register_profile("fuzz", settings.get_profile("egmm"), max_examples=number, derandomize=False)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator with the same seed in every test."""

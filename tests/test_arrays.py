@@ -309,13 +309,17 @@ def test_entries_that_are_no_numbers_are_named(xp) -> None:
     X = blobs()
     X[7, 1] = np.nan
     for make in (EGMM, ECM, partial(AutoEGMM, [1, 2])):
-        with pytest.raises(ValueError, match="Input X contains NaN at row 7, column 1"):
+        with pytest.raises(
+            ValueError, match="X contains NaN at row 7, column 1, but arrays on devices must be complete; impute"
+        ):
             make().fit(xp.asarray(X))
     model = EGMM(3, random_state=0).fit(xp.asarray(blobs()))
-    with pytest.raises(ValueError, match="Input X contains NaN at row 7, column 1"):
+    with pytest.raises(
+        ValueError, match="X contains NaN at row 7, column 1, but arrays on devices must be complete; impute"
+    ):
         model.predict_mass(xp.asarray(X))
     with pytest.raises(ValueError, match="expecting 3 features"):
-        model.predict_mass(xp.asarray(X[:, :2]))
+        model.predict_mass(xp.asarray(blobs()[:, :2]))
     with pytest.raises(ValueError, match="Expected 2D"):
         EGMM().fit(xp.asarray(X[:, 0]))
 
@@ -334,12 +338,13 @@ def test_rows_elsewhere_than_those_of_the_fit_are_refused(make) -> None:
 
 def test_what_takes_numpy_arrays_alone_says_so_first(xp) -> None:
     X = xp.asarray(blobs())
-    with pytest.raises(TypeError, match="partial_fit takes NumPy arrays alone"):
+    with pytest.raises(ValueError, match="partial_fit supports NumPy arrays only; convert X"):
         EGMM(3).partial_fit(X)
-    with pytest.raises(TypeError, match="partial_fit takes NumPy arrays alone"):
-        EGMM(3, random_state=0).fit(X).partial_fit(blobs())
-    with pytest.raises(ValueError, match="engine='numba' reads NumPy arrays alone; leave engine at 'auto'"):
-        EGMM(3, engine="numba").fit(X)
+    fitted = EGMM(3, random_state=0).fit(X)
+    for method in ("partial_fit", "standard_errors", "impute", "sample_missing"):
+        for rows in (X, blobs()):
+            with pytest.raises(ValueError, match=f"{method} supports NumPy arrays only; convert X"):
+                getattr(fitted, method)(rows)
     for peer in (BPEC(3), CatECM(3)):
         name = type(peer).__name__
         with pytest.raises(
@@ -350,6 +355,42 @@ def test_what_takes_numpy_arrays_alone_says_so_first(xp) -> None:
         AutoEGMM([2]).stability(X)
     with pytest.raises(ValueError, match="out= is for scans of files"):
         EGMM(3, random_state=0).fit(X).predict(X, out="labels.parquet")
+
+
+@pytest.mark.parametrize(
+    "known", [{"labels": [0] * 300, "reliability": 0.9}, {"must_link": [[0, 1]]}, {"cannot_link": [[0, 1]]}]
+)
+def test_labels_and_links_are_refused(xp, known) -> None:
+    X = xp.asarray(blobs())
+    with pytest.raises(ValueError, match="fit with labels or links supports NumPy arrays only"):
+        EGMM(3).fit(X, **known)
+    with pytest.raises(ValueError, match="partition with labels or links supports NumPy arrays only"):
+        EGMM(3, random_state=0).fit(X).partition(X, **known)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("engine", "numba"), ("noise", True), ("tails", "t"), ("covariance", "low-rank")]
+)
+def test_parameters_for_numpy_passes_are_refused(xp, parameter, value) -> None:
+    X = xp.asarray(blobs())
+    message = f"{parameter}={value!r} supports NumPy arrays only; convert X"
+    with pytest.raises(ValueError, match=message):
+        EGMM(3, **{parameter: value}).fit(X)
+    options = {"covariance": ["EEE", value]} if parameter == "covariance" else {parameter: value}
+    with pytest.raises(ValueError, match=message):
+        select_model(X, [2, 3], **options)
+
+
+@pytest.mark.parametrize("noise", [True, "auto"])
+def test_a_search_with_noise_is_refused(xp, noise) -> None:
+    with pytest.raises(ValueError, match=f"noise={noise!r} supports NumPy arrays only"):
+        AutoEGMM([2], noise=noise).fit(xp.asarray(blobs()))
+
+
+def test_imputation_by_several_models_is_refused(xp) -> None:
+    X = xp.asarray(blobs())
+    with pytest.raises(ValueError, match="impute supports NumPy arrays only"):
+        AutoEGMM([3, 4], random_state=0).fit(X).impute(X)
 
 
 # Without the setting -----------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ USE = """
 import sys
 sys.path.insert(0, '{}')
 import kernels
+{}
 print(kernels.whole(3.0), sum(kernels.whole.stats.cache_hits.values()))
 """
 
@@ -44,11 +45,11 @@ def compile_with(tmp_path: Path) -> Any:
     (tmp_path / "work").mkdir()
     source = str(Path(_cache.__file__).parents[1])
 
-    def run(before: str = "", **variables: str | None) -> tuple[float, int]:
+    def run(before: str = "", after_import: str = "", **variables: str | None) -> tuple[float, int]:
         found = {**os.environ, "PYTHONPATH": source, "XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
         found.pop("NUMBA_CACHE_DIR", None)
         environment = {name: value for name, value in found.items() if value is not None}
-        command = [sys.executable, "-B", "-c", before + USE.format(tmp_path / "code")]
+        command = [sys.executable, "-B", "-c", before + USE.format(tmp_path / "code", after_import)]
         cwd = tmp_path / "work"
         result = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
@@ -104,12 +105,33 @@ def test_a_user_without_a_home_compiles_for_each_process(compile_with: Any, tmp_
     assert compile_with(unknown, XDG_CACHE_HOME=None, HOME=None) == (7.0, 0)
 
 
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+"""A limit on the size of files stands for a full disk."""
+
+
 @posix
-def test_a_full_disk_only_means_no_cache(compile_with: Any, tmp_path: Path) -> None:
-    # A limit on the size of files stands for the disk.
-    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
-    assert compile_with(full) == (7.0, 0)
+@pytest.mark.parametrize("when", ["before", "after_import"])
+def test_a_full_disk_only_means_no_cache(compile_with: Any, tmp_path: Path, when: str) -> None:
+    assert compile_with(**{when: FULL}) == (7.0, 0)
     assert cache_files(tmp_path, ".nbi") == []
+    assert compile_with() == (7.0, 0)
+    assert compile_with() == (7.0, 1)
+
+
+@posix
+def test_a_cache_that_can_no_longer_be_read_is_compiled_again(compile_with: Any, tmp_path: Path) -> None:
+    compile_with()
+    unreadable = "import builtins\ndef fails(*a, **k):\n    raise PermissionError('cache')\nbuiltins.open = fails\n"
+    assert compile_with(after_import=unreadable) == (7.0, 0)
+
+
+def test_remains_of_killed_processes_are_removed(compile_with: Any, tmp_path: Path) -> None:
+    compile_with()
+    (place,) = (tmp_path / "cache" / "egmm").iterdir()
+    for name in ("probe-0123", f"{_cache.SEAL}.0123", "kernels.nbi.tmp.0123"):
+        (place / name).write_bytes(b"part")
+    assert compile_with() == (7.0, 1)
+    assert not list(place.rglob("*0123"))
 
 
 @posix

@@ -82,7 +82,7 @@ def test_rows_without_names_are_numbered() -> None:
 
 
 def test_wrong_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="index must have a name for each of 3 rows, got 2"):
+    with pytest.raises(ValueError, match="index must have 3 entries, one per row, got 2"):
         CredalPartition(MASS, FocalSets.full(2), index=NAMES[:2])
     with pytest.raises(ValueError, match="library must be one of 'pandas', 'polars'; got 'arrow'"):
         CredalPartition(MASS, FocalSets.full(2)).table("arrow")
@@ -110,6 +110,21 @@ def test_masses_are_columns_with_the_names_of_the_sets(iris: pd.DataFrame, outpu
     np.testing.assert_array_equal(masses.to_numpy(), model.predict_mass(iris))
     if output == "pandas":
         assert list(masses.index) == list(iris.index)
+
+
+def test_a_polars_frame_passes_through_a_pipeline_and_a_column_transformer(iris: pd.DataFrame) -> None:
+    frame = pl.DataFrame(iris.to_dict(orient="list"))
+    chain = make_pipeline(StandardScaler(), EGMM(3, random_state=0)).set_output(transform="polars")
+    masses = chain.fit(frame).transform(frame)
+    assert isinstance(masses, pl.DataFrame)
+    same = make_pipeline(StandardScaler(), EGMM(3, random_state=0)).fit(iris)
+    assert list(chain[-1].feature_names_in_) == frame.columns
+    np.testing.assert_array_equal(masses.to_numpy(), same.transform(iris))
+    parts = ColumnTransformer([("petals", EGMM(3, random_state=0), ["petal_length", "petal_width"])])
+    out = parts.set_output(transform="polars").fit_transform(frame)
+    assert out.columns[:2] == ["petals__{1}", "petals__{2}"]
+    alone = EGMM(3, random_state=0).fit(iris[["petal_length", "petal_width"]])
+    np.testing.assert_array_equal(out.to_numpy(), alone.predict_mass(iris[["petal_length", "petal_width"]]))
 
 
 def test_a_mixture_is_a_step_of_a_pipeline_and_a_column_transformer(iris: pd.DataFrame) -> None:
@@ -156,9 +171,10 @@ def test_a_selection_is_a_data_frame_and_a_table_in_a_notebook(iris: pd.DataFram
     assert page.count("<tr>") == 3
     assert "EBIC (higher is better)" in page
     assert re.search(r"-?\d+\.\d \*", page)
+    assert page.endswith("egmm.Selection'>documentation of Selection</a></p>")
 
 
-@pytest.mark.parametrize("name", ["EGMM", "ECM", "BPEC"])
+@pytest.mark.parametrize("name", ["EGMM", "AutoEGMM", "ECM", "BPEC"])
 def test_diagrams_link_to_the_documentation(name: str) -> None:
     link = getattr(egmm, name)()._get_doc_link()
     assert link.startswith("https://")

@@ -16,20 +16,20 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 NEAR = np.uint64(2**64 - 2**12) + np.arange(40, dtype=np.uint64)[:, None] * np.array([1, 2], dtype=np.uint64)
 
 NO_ROWS = {
-    "complex": (X + 1j, "Complex data not supported: X is of dtype complex128; take X.real, or"),
+    "complex": (X + 1j, "Complex data not supported: X is of dtype complex128; use X.real, or"),
     "complex frame": (pd.DataFrame(X + 1j), "Complex data not supported: X is of dtype complex128"),
     "vector": (X[:, 0], "X needs rows and features, not (40,). Reshape your data: X.reshape(-1, 1) has a single"),
     "series": (pd.Series(X[:, 0]), "X needs rows and features, not (40,)"),
     "cube": (X[:, :, None], "X needs rows and features, not (40, 3, 1)"),
-    "number": (3.0, "X must be rows, as an array, a data frame or a list of lists, got float."),
-    "nothing": (None, "X must be rows, as an array, a data frame or a list of lists, got NoneType."),
-    "dictionary": ({"a": [1, 2]}, "X must be rows, as an array, a data frame or a list of lists, got dict."),
-    "generator": ((row for row in X), "X must be rows, as an array, a data frame or a list of lists, got generator."),
-    "bytes": (b"12", "X must be rows, as an array, a data frame or a list of lists, got bytes."),
+    "number": (3.0, "X must be an array, a data frame or a list of lists, got float."),
+    "nothing": (None, "X must be an array, a data frame or a list of lists, got NoneType."),
+    "dictionary": ({"a": [1, 2]}, "X must be an array, a data frame or a list of lists, got dict."),
+    "generator": ((row for row in X), "X must be an array, a data frame or a list of lists, got generator."),
+    "bytes": (b"12", "X must be an array, a data frame or a list of lists, got bytes."),
     "ragged": ([[1, 2], [3]], "X must have rows of equal length, got lists of unequal lengths."),
     "records": (
         np.zeros(5, [("a", float), ("b", float)]),
-        "X must be a plain table, got records with the fields a",
+        "X must be a plain table, got a structured array with fields a",
     ),
     "sparse frame": (
         pd.DataFrame.sparse.from_spmatrix(scipy.sparse.csr_matrix(X)),

@@ -10,6 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 import oracles
 from checks import nearly_equal_rows
 from egmm import EGMM
+from egmm.em.covariance import COMMON_UNITS, MODELS
+
+ROTATED = ("EVE", "VVE", "EEV", "VEV")
+"""Models whose axes depend on the units of features."""
 
 
 @pytest.fixture
@@ -95,6 +99,34 @@ def test_features_of_any_scale(blobs, backend, init) -> None:
         assert model.log_likelihood_ + change == pytest.approx(plain.log_likelihood_, rel=1e-8)
 
 
+@pytest.mark.parametrize("covariance", MODELS)
+def test_plain_em_never_falls_whatever_the_units(blobs, covariance) -> None:
+    X, labels = blobs
+    units = np.array([1e-6, 1e3, 1e11]) if covariance not in ROTATED else np.array([1e-5, 1.0, 1e4])
+    X = np.column_stack([X, X.sum(axis=1) + np.random.default_rng(0).normal(size=180)])
+    options = {"covariance": covariance, "init": labels, "reg_covar": 0.0, "accelerate": False, "max_iter": 300}
+    model = EGMM(3, focal_sets="singletons", **options).fit(X * units)
+    history = model.log_likelihood_history_
+    assert model.converged_
+    assert (np.diff(history) >= -1e-9 * np.abs(history[1:])).all()
+    if covariance not in COMMON_UNITS:
+        plain = EGMM(3, focal_sets="singletons", **options).fit(X)
+        change = 180 * np.log(units).sum()
+        np.testing.assert_allclose(history + change, plain.log_likelihood_history_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [None, "default"])
+@pytest.mark.parametrize("covariance", COMMON_UNITS)
+def test_units_too_far_apart_for_a_model_are_told(blobs, covariance, prior) -> None:
+    X, labels = blobs
+    units = [1e-6, 1e11] if covariance in ROTATED else [1e-120, 1e120]
+    expected = rf"deviations of features differ by a factor of .*, too much for the {covariance} covariance"
+    for accelerate in (True, False):
+        model = EGMM(3, covariance=covariance, init=labels, prior=prior, accelerate=accelerate)
+        with pytest.raises(ValueError, match=expected):
+            model.fit(X * units)
+
+
 @pytest.mark.parametrize("scale", [1e-140, 1e140])
 def test_rows_at_the_ends_of_the_number_range(blobs, backend, scale) -> None:
     X, labels = blobs
@@ -120,6 +152,26 @@ def test_duplicates(blobs, backend) -> None:
         assert (block == block[0]).all()
 
 
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_single_rows_do_not_keep_clusters_from_sharing_a_variance(rng, accelerate) -> None:
+    # A group of one row has no scatter of its own; the start must be of the model all the same.
+    X = rng.normal(size=(9, 5))
+    labels = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3])
+    options = {"covariance": "EII", "focal_sets": "singletons", "reg_covar": 0.0, "max_iter": 50}
+    model = EGMM(4, init=labels, accelerate=accelerate, **options).fit(X)
+    np.testing.assert_allclose(np.diag(model.covariances_), model.covariances_[0, 0], rtol=1e-12)
+    history = model.log_likelihood_history_
+    assert (np.diff(history) >= -1e-9 * np.abs(history[1:])).all()
+    first = oracles.Mixture([{0}, {1}, {2}, {3}], np.full(4, 0.25), *_groups(X, labels))
+    assert history[0] == pytest.approx(first.log_likelihood(X), rel=1e-9)
+
+
+def _groups(X, labels):
+    """Means of groups, and the one variance that all columns and groups share, as a covariance."""
+    means = np.array([X[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
+    return means, np.mean((X - means[labels]) ** 2) * np.eye(X.shape[1])
+
+
 def test_as_many_clusters_as_distinct_rows(blobs, backend) -> None:
     X = np.repeat(blobs[0][[0, 70, 130]], 40, axis=0)
     model = EGMM(3, random_state=0, engine=backend).fit(X)
@@ -137,7 +189,7 @@ def test_more_clusters_than_distinct_rows_are_refused(blobs) -> None:
 def test_more_clusters_than_kmeans_can_tell_apart_are_refused() -> None:
     X = nearly_equal_rows()
     for init in ("kmeans", "mixture"):
-        with pytest.raises(ValueError, match="n_clusters=4 but k-means finds no more than 3 in X: other rows are"):
+        with pytest.raises(ValueError, match="n_clusters=4 but k-means finds only 3 in X: other rows are"):
             EGMM(4, init=init, n_init=2, random_state=0).fit(X)
     assert_sound(EGMM(4, init="random", random_state=0).fit(X), X)
 
@@ -218,18 +270,18 @@ def test_every_row_a_cluster(rng, backend) -> None:
 # Shapes and kinds of input ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_missing_and_infinite_entries_are_named(blobs, value, weighted) -> None:
+def test_infinite_entries_are_named(blobs, value, weighted) -> None:
     X, _ = blobs
     X[7, 1] = X[100, 0] = value
     X[99, 1] = -value
     weight = np.ones(180) if weighted else None
-    kind = "NaN" if np.isnan(value) else "infinity"
-    message = f"Input X contains {kind} at row 7, column 1; drop, impute or rescale it"
+    X[3, 0] = np.nan  # a missing cell
+    message = "Input X contains infinity at row 7, column 1; drop, impute or rescale it"
     with pytest.raises(ValueError, match=re.escape(message)):
         EGMM(3).fit(X, sample_weight=weight)
-    with pytest.raises(ValueError, match=re.escape(f"Input X contains {kind} at row 7, column 1 ('width')")):
+    with pytest.raises(ValueError, match=re.escape("Input X contains infinity at row 7, column 1 ('width')")):
         EGMM(3).fit(pd.DataFrame(X, columns=["length", "width"]), sample_weight=weight)
 
 
@@ -242,12 +294,12 @@ def test_infinite_entries_in_two_blocks_are_named(blobs, monkeypatch) -> None:
             EGMM(3, n_jobs=n_jobs).fit(X)
 
 
-def test_missing_entries_are_refused_by_methods_too(blobs) -> None:
+def test_infinite_entries_are_refused_by_methods_too(blobs) -> None:
     X, labels = blobs
     model = EGMM(3, init=labels).fit(X)
-    X[7, 1] = np.nan
-    for method in (model.predict, model.predict_mass, model.score, model.outliers):
-        with pytest.raises(ValueError, match="Input X contains NaN"):
+    X[7, 1], X[9, 0] = np.inf, np.nan
+    for method in (model.predict, model.predict_mass, model.score, model.outliers, model.impute, model.sample_missing):
+        with pytest.raises(ValueError, match="Input X contains infinity at row 7, column 1"):
             method(X)
 
 

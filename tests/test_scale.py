@@ -1,6 +1,7 @@
 """One fit, wherever the rows are: in memory, in files, on threads, in other processes, after being killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,12 +107,12 @@ def test_one_number_per_row_comes_back_or_goes_to_a_file(
 
 
 def test_many_numbers_per_row_go_to_a_file(X: np.ndarray, fitted: EGMM, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"3 numbers for each of {N_ROWS} rows: name a Parquet file with out="):
+    with pytest.raises(ValueError, match="The result has 3 columns per row; pass out= with a Parquet file name"):
         fitted.predict_mass(scan(folder))
     written = pa.parquet.read_table(fitted.predict_proba(scan(folder), out=tmp_path / "out.parquet"))
     assert written.column_names == ["cluster_1", "cluster_2"]
     np.testing.assert_array_equal(np.column_stack(written.columns), fitted.predict_proba(X))
-    with pytest.raises(ValueError, match="out= is for scans of files"):
+    with pytest.raises(ValueError, match="out= is only for scans of files"):
         fitted.predict_proba(X, out=tmp_path / "out.parquet")
 
 
@@ -128,7 +129,7 @@ def test_outliers_of_a_scan(X: np.ndarray, fitted: EGMM, folder: Path) -> None:
     np.testing.assert_array_equal(fitted.outliers(scan(folder)), fitted.outliers(X))
 
 
-@pytest.mark.parametrize("bad", [np.nan, -np.inf, 1e160, 5e150])
+@pytest.mark.parametrize("bad", [-np.inf, 1e160, 5e150])
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 def test_entries_that_are_not_finite_are_named(
     X: np.ndarray, fitted: EGMM, tmp_path: Path, engine: str, bad: float
@@ -138,7 +139,7 @@ def test_entries_that_are_not_finite_are_named(
     np.save(tmp_path / "rows.npy", spoiled)
     rows = scan(tmp_path / "rows.npy")
     model = EGMM(2, covariance="VVV", random_state=0, engine=engine).fit(X[:500])
-    kind = "NaN" if np.isnan(bad) else "infinity" if np.isinf(bad) else r"the value .e\+1.0, too large to square,"
+    kind = "infinity" if np.isinf(bad) else r"the value .e\+1.0, too large to square,"
     place = f"Input X contains {kind} at row {BLOCK_ROWS + 7} .* of .*rows.npy, column 2"
     asked = [model.predict, model.score_samples, model.score, model.ebic, model.outliers, model.fit, model.partial_fit]
     for ask in asked:
@@ -151,7 +152,7 @@ def test_entries_that_are_not_finite_are_named(
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 5e150, 1e200])
+@pytest.mark.parametrize("bad", [np.inf, 5e150, 1e200])
 def test_entries_that_cannot_be_used_are_named_in_rows_of_no_weight_too(
     bad: float, X: np.ndarray, tmp_path: Path
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_full_disk(fitted: EGMM, X: np.ndarray, folder: Path, small_disk: Path
     out = small_disk / "masses.parquet"
     out.write_text("what was there before")
     with pytest.raises(
-        OSError, match=r"cannot write .*masses\.parquet: .*[Nn]o space left on device.*; nothing was left"
+        OSError, match=r"cannot write .*masses\.parquet: .*[Nn]o space left on device.*; no file was written"
     ):
         fitted.predict_mass(scan(folder), out=out)
     assert out.read_text() == "what was there before"
@@ -413,7 +414,8 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "dask_cluster.py"
 
 def test_the_page_shows_the_example() -> None:
     page = Path(__file__).parents[1] / "docs" / "scaling.md"
-    assert f"```python\n{EXAMPLE.read_text(encoding='utf-8')}```" in page.read_text(encoding="utf-8")
+    included = re.findall(r"```\{literalinclude\} (\S+)", page.read_text(encoding="utf-8"))
+    assert [(page.parent / path).resolve() for path in included] == [EXAMPLE]
 
 
 @pytest.mark.dask

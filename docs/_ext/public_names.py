@@ -1,4 +1,4 @@
-"""The API reference: a page per sub-package, and a failed build where an exported name has no entry."""
+"""The API reference: a page per class and per sub-package; a public name without an entry fails the build."""
 
 import importlib
 import inspect
@@ -18,27 +18,60 @@ logger = logging.getLogger(__name__)
 
 PACKAGES = [info.name for info in pkgutil.iter_modules(egmm.__path__, "egmm.") if info.ispkg]
 
+FIRST = ["EGMM", "AutoEGMM", "CredalPartition", "FocalSets", "select_model", "Selection", "explain", "scan"]
+"""What most readers come for; the other names of a package follow in its own order."""
+
 
 def write_pages(app: Sphinx) -> None:
-    """Write a page per package; what egmm itself exports is described on its page alone."""
+    """Write a page per package and per class; what egmm itself exports is described on its page alone."""
     folder = Path(app.srcdir) / "api" / "packages"
     folder.mkdir(exist_ok=True)
     for name in ["egmm", *PACKAGES]:
         module = importlib.import_module(name)
-        public = getattr(module, "__all__", [])
-        own = [item for item in public if name == "egmm" or item not in egmm.__all__]
-        lines = [f"# {name}", "", module.__doc__ or "", "", "```{eval-rst}", f".. currentmodule:: {name}", ""]
-        lines += [line for item in own for line in _entry(f"{name}.{item}", getattr(module, item))]
-        page, text = folder / f"{name.removeprefix('egmm.')}.md", "\n".join([*lines, "```", ""])
-        if own and (not page.exists() or page.read_text() != text):
-            page.write_text(text)
+        public = [item for item in getattr(module, "__all__", []) if name == "egmm" or item not in egmm.__all__]
+        things = {item: getattr(module, item) for item in sorted(public, key=_place)}
+        if things:
+            _write(folder / f"{name.removeprefix('egmm.')}.md", _package_page(name, module.__doc__ or "", things))
+        for item, thing in things.items():
+            if inspect.isclass(thing):
+                _write(folder / f"{name}.{item}.md", _class_page(name, item))
 
 
-def _entry(name: str, thing: Any) -> list[str]:
-    """The directive that describes a name."""
-    if inspect.isclass(thing):
-        return [f".. autoclass:: {name}", "   :members:", "   :inherited-members:", ""]
-    return [f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}", ""]
+def _place(item: str) -> int:
+    return FIRST.index(item) if item in FIRST else len(FIRST)
+
+
+def _write(page: Path, text: str) -> None:
+    """Write a page that is new or has changed, so that unchanged ones are not read again."""
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
+
+
+def _package_page(name: str, doc: str, things: dict[str, Any]) -> str:
+    """Classes as a list with a page each, then functions and data in full."""
+    classes = {item: thing for item, thing in things.items() if inspect.isclass(thing)}
+    lines = [f"# {name}", "", doc, ""]
+    if classes:
+        lines += ["```{toctree}", ":hidden:", "", *(f"{name}.{item}" for item in classes), "```", ""]
+    lines += ["```{eval-rst}", f".. currentmodule:: {name}", ".. role:: html(raw)", "   :format: html", ""]
+    for item, thing in classes.items():
+        # Links to the entry of a class on this page keep working.
+        anchor = f':html:`<span id="{name}.{item}"></span>`'
+        lines += [f"{anchor} :doc:`{item} <{name}.{item}>`", f"   {_summary(thing)}", ""]
+    for item, thing in things.items():
+        if item not in classes:
+            lines += [f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}.{item}", ""]
+    return "\n".join([*lines, "```", ""])
+
+
+def _class_page(name: str, item: str) -> str:
+    directive = [f".. autoclass:: {name}.{item}", "   :members:", "   :inherited-members:"]
+    return "\n".join([f"# {item}", "", "```{eval-rst}", f".. currentmodule:: {name}", "", *directive, "```", ""])
+
+
+def _summary(thing: Any) -> str:
+    """First line of a docstring."""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def exported() -> Iterator[tuple[str, Any]]:

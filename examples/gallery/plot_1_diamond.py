@@ -2,8 +2,8 @@
 The point in between
 ====================
 
-Eleven points form two diamonds; the sixth is exactly half-way between them. A Gaussian mixture must give it to one
-side or call it a toss-up. EGMM puts its mass on the set of both clusters.
+Eleven points form two diamonds; the sixth point is exactly half-way between them. A Gaussian mixture assigns it to one
+side or gives both sides probability one half. EGMM assigns its mass to the set of both clusters: the point is open.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ plot_partition(X, partition, means=model.means_, covariances=model.covariances_,
 plt.show()
 
 # %%
-# How many clusters? Of the fits that did not collapse, the paper's EBIC is highest for two.
+# How many clusters? Among the fits that did not collapse, two clusters have the highest EBIC.
 
 selection = select_model(X, range(2, 5), focal_sets="full", reg_covar=0.01, random_state=0)
 print(selection)

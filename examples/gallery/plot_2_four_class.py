@@ -1,9 +1,9 @@
 """
-Surely and possibly
-===================
+Lower and upper approximations
+==============================
 
-Four overlapping classes, as in the paper. The lower approximation of a cluster holds the rows that surely belong to it,
-the upper one those that possibly do.
+Four overlapping classes, as in the paper. The lower approximation of a cluster contains the rows that surely belong to
+it, the upper approximation those that possibly do.
 """
 
 import matplotlib.pyplot as plt
@@ -19,21 +19,19 @@ plot_partition(X, partition, means=model.means_, covariances=model.covariances_)
 plt.show()
 
 # %%
-# A row is drawn in a mixed colour with a shape of its own where a set of clusters has the most mass, and fades as its
-# largest mass falls.
+# An open row has a mixed colour and the marker of its set. Rows fade as their largest mass decreases.
 
 plot_approximations(X, partition, means=model.means_)
 plt.show()
 
 # %%
-# By interval dominance a cluster stays possible while its plausibility reaches the belief of every other: more rows are
-# left open.
+# Interval dominance keeps every cluster whose plausibility reaches the belief of all others: more rows are open.
 
 plot_approximations(X, partition, by="dominance", means=model.means_)
 plt.show()
 
 # %%
-# The density of the mixture (contours hold 10, 30, 50, 70, 90 and 99 % of the rows) and the way to it.
+# The density of the mixture (contours contain 10, 30, 50, 70, 90 and 99 % of the rows) and the log-likelihood per step.
 
 _, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 plot_density(model.weights_, model.focal_means_, model.focal_covariances_, ax=left)

@@ -2,8 +2,8 @@
 More than two features
 ======================
 
-Fisher's irises have four measurements. A plot needs a plane: two features, principal components, or the plane that
-parts the clusters best.
+Fisher's irises have four measurements. A plot shows a plane: two features, two principal components, or the plane that
+separates the clusters best.
 """
 
 import matplotlib.pyplot as plt
@@ -30,14 +30,14 @@ plot_pairs(iris.X, partition, **known)
 plt.show()
 
 # %%
-# Where would a flower be hard to place? The map shows the doubt about a flower at each point of the plane.
+# Which flowers would be open? The map shows the doubt at each point of the plane.
 
 plot_uncertainty(model, iris.X, feature_names=iris.feature_names)
 plt.show()
 
 # %%
-# Do the beliefs hold? Each dot is a group of (flower, cluster) pairs by pignistic probability; the bar spans their mean
-# belief to their mean plausibility.
+# Are the masses calibrated? Each dot is a group of (flower, cluster) pairs with similar pignistic probability; the bar
+# extends from their mean belief to their mean plausibility.
 
 plot_calibration(partition, iris.y)
 plt.show()

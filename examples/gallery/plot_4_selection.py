@@ -1,8 +1,9 @@
 """
-How many clusters, of which shape
-=================================
+How many clusters, and which covariance
+=======================================
 
-EBIC, of which higher is better, chooses the number of clusters, and what most models agree on the covariance.
+EBIC (higher is better) chooses the number of clusters. Among the models with this number, the covariance whose
+partition agrees most with the others is used.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ selection.plot()
 plt.show()
 
 # %%
-# The same as a grid: the darker the better, the choice framed.
+# The same values as a grid: darker is better, and the chosen model is framed.
 
 table = selection.table()
 values = {m: [r["ebic"] for r in table if r["covariance"] == m] for m in ("EII", "EEI", "EEE")}

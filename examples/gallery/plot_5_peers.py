@@ -1,8 +1,8 @@
 """
-Four ways to cluster
-====================
+Four algorithms on the same rows
+================================
 
-The same rows, clustered by EGMM and by prototypes: evidential c-means, fuzzy c-means and belief peaks.
+EGMM beside three prototype methods: evidential c-means, fuzzy c-means and belief peaks.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,8 @@ for ax, model in zip(axes.flat, models, strict=True):
 plt.show()
 
 # %%
-# The long classes are a hard case for round prototypes. Belief peaks are chosen from this graph: centres stand out.
+# Elongated classes are difficult for methods that assume round clusters. BPEC chooses the points that stand out in this
+# graph as centres.
 
 plot_delta_bel(models[-1])
 plt.show()

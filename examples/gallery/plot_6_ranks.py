@@ -2,8 +2,8 @@
 Ranks of algorithms
 ===================
 
-Average ranks over eight data sets from the paper's published NMI with an unknown number of clusters. Algorithms outside
-the band differ from EGMM significantly (Bonferroni-Dunn, 5 %).
+Average ranks over eight data sets, from the NMI published in the paper for an unknown number of clusters. Algorithms
+outside the band differ significantly from EGMM (Bonferroni-Dunn test, level 5 %).
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Can the answers be trusted?
-===========================
+Are the open rows the right ones?
+=================================
 
-`AutoEGMM` is told nothing, finds the number of clusters and leaves rows open. Known classes tell whether the doubt is
-where the errors are.
+`AutoEGMM` finds the number of clusters and the open rows. Known classes show whether the errors are among the rows with
+the largest doubt.
 """
 
 import matplotlib.pyplot as plt
@@ -21,15 +21,15 @@ plot_partition(X, partition, means=auto.best_.means_)
 plt.show()
 
 # %%
-# Risk against coverage: errors among the surest rows, beside the paper's EGMM and a plain mixture, which are told that
-# there are four clusters. To the right, whether the stated probabilities hold.
+# Left: the error among the surest rows, beside the paper's EGMM and a plain mixture, which are given the number of
+# clusters. Right: calibration of the probabilities.
 
 _, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-told = {
-    "AutoEGMM, told nothing": partition,
-    "EGMM, told four": EGMM(4, random_state=0).fit(X).partition(X),
-    "scikit-learn, told four": GaussianMixture(4, n_init=5, random_state=0).fit(X).predict_proba(X),
+partitions = {
+    "AutoEGMM, number unknown": partition,
+    "EGMM, four given": EGMM(4, random_state=0).fit(X).partition(X),
+    "scikit-learn, four given": GaussianMixture(4, n_init=5, random_state=0).fit(X).predict_proba(X),
 }
-plot_risk_coverage(y, told, ax=axes[0])
+plot_risk_coverage(y, partitions, ax=axes[0])
 plot_calibration(partition, y, ax=axes[1])
 plt.show()

@@ -45,10 +45,10 @@ _HOMES = {
     "select_model": "egmm.selection",
 }
 
-if not TYPE_CHECKING:  # a type checker reads the imports above, and then notices misspelt names
+if not TYPE_CHECKING:  # type checkers use the imports above and detect misspelt names
 
     def __getattr__(name: str) -> Any:
-        """Import when first asked for: it takes long, and the command must answer Ctrl-C meanwhile."""
+        """Import on first access: imports are slow, and the command must respond to Ctrl-C meanwhile."""
         if name == "belief":
             return import_module("egmm.belief")
         if name not in _HOMES:

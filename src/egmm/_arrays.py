@@ -111,7 +111,20 @@ def check_array_there(X: Any, place: Place) -> list[Any]:
     kinds = [place.xp.float64, place.xp.float32]
     if X.dtype not in kinds:
         raise TypeError(f"X must be of float32 or float64 on its device, got {X.dtype}; convert it first.")
+    is_missing = place.xp.isnan(X)
+    if X.ndim == 2 and place.xp.any(is_missing):
+        row, column = (int(at[0]) for at in place.xp.nonzero(is_missing))
+        raise ValueError(
+            f"X contains NaN at row {row}, column {column}, but arrays on devices must be complete; impute missing "
+            "cells, or give EGMM a NumPy array."
+        )
     return kinds
+
+
+def check_on_host(what: str, X: Any, estimator: Any = None) -> None:
+    """Refuse arrays of other libraries, as rows or as fitted attributes, for what is computed with NumPy's alone."""
+    if place_of(X) is not None or is_elsewhere(estimator):
+        raise ValueError(f"{what} supports NumPy arrays only; convert X, and fit the model to NumPy arrays.")
 
 
 # Fitted estimators --------------------------------------------------------------------------------------------
@@ -128,7 +141,7 @@ def follow(estimator: Any, place: Place | None) -> None:
 
 def is_elsewhere(estimator: Any) -> bool:
     """Whether an estimator was fitted to arrays of another library."""
-    means = vars(estimator).get("means_")
+    means = getattr(estimator, "__dict__", {}).get("means_")
     return not isinstance(means, np.ndarray) and hasattr(means, "device")
 
 

@@ -1,8 +1,8 @@
-"""Compiled code kept between processes: in a directory of the user's own, checked before any of it is run.
+"""Cache of compiled code in a private directory of the user, verified before use.
 
-Numba loads what it finds: a damaged file ends the process, and a file of somebody else's runs as code. So the directory
-must belong to the user alone, and every file in it must have the check sum that it was sealed with. Where there is no
-such directory, or no room in it, each process compiles for itself.
+Numba loads any file it finds: a damaged file crashes the process, and a foreign file runs as code. The directory must
+therefore be private to the user, and every file must match its recorded checksum. Without such a directory, or without
+free space, each process compiles for itself.
 """
 
 import atexit
@@ -24,44 +24,57 @@ import numba
 CONFIG: Any = numba.config
 
 SEAL = "sums.json"
-"""File of a cache directory with the check sums of all others."""
+"""File of a cache directory with the checksums of all others."""
 
 PROBE_BYTES = 2**20
-"""Written to see whether there is room."""
+"""Size of the test file for free space."""
 
 LEAST_FREE = 2**26
-"""Bytes free below which nothing is kept: all kernels take some ten megabytes."""
+"""Free bytes below which nothing is cached; all kernels take about ten megabytes."""
 
 
 def cached_in(folder: Path) -> Callable[..., Callable[..., Any]]:
-    """Return a decorator like ``numba.njit`` that keeps what it compiles of the modules in `folder`.
+    """Return a decorator like ``numba.njit`` that caches compiled functions of the modules in `folder`.
 
-    What is compiled holds code of several files, of which Numba watches one: each state of them has a directory.
-    NUMBA_CACHE_DIR names another place than the user's cache directory.
+    Compiled code includes several files, of which Numba watches only one: each version of them has a directory.
+    NUMBA_CACHE_DIR overrides the user's cache directory.
     """
 
     def cached(**options: Any) -> Callable[..., Any]:
         def decorate(function: Callable[..., Any]) -> Any:
             place = cache_directory(folder)
-            if place is None:
+            if place is None or CONFIG.DISABLE_JIT:
                 return numba.njit(**options)(function)
             before = CONFIG.CACHE_DIR
             CONFIG.CACHE_DIR = str(place)
             try:
-                return numba.njit(cache=True, **options)(function)
+                compiled: Any = numba.njit(cache=True, **options)(function)
             except RuntimeError:  # Numba finds no place for this function.
                 return numba.njit(**options)(function)
             finally:
                 CONFIG.CACHE_DIR = before
+            kept = compiled._cache
+            kept.load_overload, kept.save_overload = _tried(kept.load_overload), _tried(kept.save_overload)
+            return compiled
 
         return decorate
 
     return cached
 
 
+def _tried(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that does nothing where a disk has filled or failed since the import."""
+
+    def tried(*args: Any) -> Any:
+        with suppress(OSError):
+            return call(*args)
+
+    return tried
+
+
 @cache
 def cache_directory(folder: Path) -> Path | None:
-    """Return the directory for the modules of a folder as they are now, fit to be used; None where there is none."""
+    """Verified cache directory for the current version of a folder's modules; None if there is none."""
     root = user_cache()
     if root is None:
         return None
@@ -75,10 +88,9 @@ def cache_directory(folder: Path) -> Path | None:
 
 
 def user_cache() -> Path | None:
-    """Return where this user's programs keep what can be made again; None where that cannot be told.
+    """Cache directory of the user; None if unknown.
 
-    As the specification of XDG_CACHE_HOME says, a path that is empty or relative counts for nothing: it would mean
-    whatever directory the process happens to be in.
+    As specified for XDG_CACHE_HOME, an empty or relative path is ignored: it would depend on the current directory.
     """
     for name in ("NUMBA_CACHE_DIR", *(["LOCALAPPDATA"] if sys.platform == "win32" else ["XDG_CACHE_HOME"])):
         given = os.environ.get(name, "")
@@ -86,14 +98,14 @@ def user_cache() -> Path | None:
             return Path(given)
     try:
         home = Path.home()
-    except RuntimeError:  # a user that the system does not know, and no HOME
+    except RuntimeError:  # unknown user without HOME
         return None
     places = {"win32": home / "AppData" / "Local", "darwin": home / "Library" / "Caches"}
     return places.get(sys.platform, home / ".cache") if home.is_absolute() else None
 
 
 def _is_own(place: Path) -> bool:
-    """Make a directory that nobody else may enter, or see whether the one that is there is such."""
+    """Create a private directory, or check that the existing one is private."""
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not hasattr(os, "getuid"):
@@ -122,7 +134,7 @@ def _has_room(place: Path) -> bool:
 
 
 def seal(place: Path) -> None:
-    """Note the check sums of all files, so that the next process knows them to be whole."""
+    """Record the checksums of all files for the next process."""
     with suppress(OSError):
         sums = {name: _sum(place / name) for name in _files(place)}
         temporary = place / f"{SEAL}.{uuid4().hex}"
@@ -131,7 +143,7 @@ def seal(place: Path) -> None:
 
 
 def unseal(place: Path) -> None:
-    """Remove files that are not what they were sealed as: they are compiled again."""
+    """Remove files that are not what they were sealed as, such as remains of killed processes: they are made again."""
     try:
         sums = json.loads((place / SEAL).read_text(encoding="utf-8"))
         known = dict(sums)
@@ -144,11 +156,7 @@ def unseal(place: Path) -> None:
 
 
 def _files(place: Path) -> list[str]:
-    return [
-        path.relative_to(place).as_posix()
-        for path in place.rglob("*")
-        if path.is_file() and not path.name.startswith((SEAL, "probe-"))
-    ]
+    return [path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file() and path.name != SEAL]
 
 
 def _sum(path: Path) -> str:

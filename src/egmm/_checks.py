@@ -1,4 +1,4 @@
-"""What every part shares: array types and the wording of argument errors."""
+"""Array types, and argument checks with uniform error messages."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 LARGEST = np.float64(1e150)
-"""Entries of rows must be smaller, so that their squares can be summed; single precision compares with it as double."""
+"""Upper bound of entries, so that their squares can be summed."""
 
 SMALLEST_VARIANCE = 1e-300
-"""Columns must vary more, or not at all: their precisions are the inverse."""
+"""Lower bound of the variation of a column, unless constant: precisions are its inverse."""
 
 LEAST_STEPS = 2**-10
-"""Of the range of integers, how much a step between neighbouring floats may be."""
+"""Largest step between neighbouring floats, relative to the range of integers."""
 
 LIGHTEST, HEAVIEST = 1e-290, 1e150
-"""The weights of rows have a sum between them, so that weighted sums of squares neither vanish nor overflow."""
+"""Bounds of the sum of weights, so that weighted sums of squares neither vanish nor overflow."""
 
 
 def printable(text: str) -> str:
-    r"""Return a text with escapes in place of what may command a terminal or cannot be shown; line breaks stay.
+    r"""Escape control and unprintable characters, except line breaks.
 
     >>> print(printable("a\x1b[31mb"))
     a\x1b[31mb
@@ -41,18 +41,18 @@ def printable(text: str) -> str:
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int | None = None) -> int:
-    """Return `value` as an int, or say which range of integers `name` takes."""
+    """Return `value` as an int in range, else raise."""
     expected = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be {expected}, got {value!r}.")
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise ValueError(f"{name} must be {expected}, got {_told(number)}.")
+        raise ValueError(f"{name} must be {expected}, got {_integer_text(number)}.")
     return number
 
 
-def _told(number: int) -> str:
-    """An integer as text, which Python refuses of the largest."""
+def _integer_text(number: int) -> str:
+    """An integer as text; Python refuses to convert huge ones."""
     return str(number) if number.bit_length() < 200 else f"an integer of {number.bit_length()} bits"
 
 
@@ -64,13 +64,13 @@ def check_real(
     *,
     open_minimum: bool = False,
 ) -> float:
-    """Return `value` as a finite float in range, or say which range `name` takes."""
+    """Return `value` as a finite float in range, else raise."""
     expected = f"a finite number in {'(' if open_minimum else '['}{minimum:g}, {maximum:g}]"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {expected}, got {value!r}.")
     try:
         number = float(value)
-    except OverflowError:  # an integer that no float comes near
+    except OverflowError:  # an integer beyond the range of floats
         number = np.inf if value >= 0 else -np.inf  # type: ignore[operator]
     below = number <= minimum if open_minimum else number < minimum
     if not np.isfinite(number) or below or number > maximum:
@@ -79,7 +79,7 @@ def check_real(
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`, or list them."""
+    """Return `value` if it is one of `choices`, else raise."""
     options = list(choices)
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
@@ -88,18 +88,18 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def check_random(value: Any) -> np.random.RandomState:
-    """Return random numbers of what was given as `random_state`, or say what that may be."""
-    from sklearn.utils import check_random_state  # noqa: PLC0415  Not needed to speak of beliefs.
+    """Random generator from `random_state`, else raise."""
+    from sklearn.utils import check_random_state  # noqa: PLC0415  Not needed for belief functions.
 
     try:
         return check_random_state(value)
     except ValueError as error:
-        wanted = "give None, an integer from 0 to 4294967295 or a RandomState"
+        wanted = "use None, an integer from 0 to 4294967295 or a RandomState"
         raise ValueError(f"random_state={value!r}: {error}; {wanted}.") from None
 
 
 def check_labels(name: str, value: Any) -> IntArray:
-    """Return one label per row as codes 0, 1, ... in the order of the sorted labels, or say what is wrong with them."""
+    """Encode labels as 0, 1, ... in the order of the sorted labels."""
     check_unmasked(name, value)
     labels = np.asarray(value)
     if labels.ndim != 1 or labels.size == 0:
@@ -115,7 +115,7 @@ def check_labels(name: str, value: Any) -> IntArray:
 
 
 def _is_unknown(labels: NDArray[Any]) -> BoolArray:
-    """Labels that are infinite or NaN; a column of objects may hold NaN among its numbers."""
+    """Labels that are infinite or NaN, also in object arrays."""
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
     if labels.dtype.kind == "O":
@@ -124,7 +124,7 @@ def _is_unknown(labels: NDArray[Any]) -> BoolArray:
 
 
 def listed(value: Any) -> list[Any]:
-    """Entries of an iterable; anything else, and a text, as the only entry."""
+    """Entries of an iterable; a string or any other value is a single entry."""
     if isinstance(value, str):
         return [value]
     try:
@@ -134,28 +134,28 @@ def listed(value: Any) -> list[Any]:
 
 
 def check_unmasked(name: str, value: Any, way_out: str = "drop or impute the rows with such entries first") -> None:
-    """Refuse a masked array with masked entries: what is stored below a mask is no value."""
+    """Raise on masked entries."""
     n_masked = int(np.sum(value.mask)) if isinstance(value, np.ma.MaskedArray) else 0
     if n_masked:
         entries = "1 entry" if n_masked == 1 else f"{n_masked} entries"
-        raise ValueError(f"{name} has {entries} of {value.size} masked, which have no value; {way_out}.")
+        raise ValueError(f"{name} has {entries} of {value.size} masked; {way_out}.")
 
 
 @contextmanager
 def reading_numbers(X: Any) -> Iterator[None]:
-    """Refuse what scikit-learn would take for numbers, and say what is wrong with what it cannot take for them."""
+    """Raise on inputs that scikit-learn would misread as numbers, and improve its messages."""
     check_unmasked("X", X)
     if isinstance(X, str | PathLike):
-        raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or give egmm.scan of it to EGMM.")
+        raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or pass egmm.scan(path) to EGMM.")
     if X is None or type(X) in (dict, set, frozenset, bytes) or isinstance(X, Iterator) or np.isscalar(X):
-        raise TypeError(f"X must be rows, as an array, a data frame or a list of lists, got {type(X).__name__}.")
+        raise TypeError(f"X must be an array, a data frame or a list of lists, got {type(X).__name__}.")
     if _is_time(X):
-        raise TypeError("X must be numeric, got dates or times; turn them into numbers of a unit of your choice first.")
-    _check_told_apart(X)
+        raise TypeError("X must be numeric, got dates or times; convert them to numbers first.")
+    _check_distinguishable(X)
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        raise _no_table(X) or _no_number(X) or error from None
+        raise _table_error(X) or _entry_error(X) or error from None
 
 
 @contextmanager
@@ -169,20 +169,20 @@ def reading_rows(X: Any) -> Iterator[list[Any]]:
         yield [np.float64, np.float32]
 
 
-def _no_table(X: Any) -> Exception | None:
-    """Return the error of what is no table of real numbers at all; scikit-learn's words are kept where others look."""
+def _table_error(X: Any) -> Exception | None:
+    """Error for input that is not a table of real numbers; wording follows scikit-learn where its tests require."""
     if hasattr(X, "iloc") and hasattr(X, "sparse"):
         return TypeError("Sparse data was passed for X, but dense data is required. Use X.sparse.to_dense().")
     try:
         table = np.asarray(X)
-    except (TypeError, ValueError, NotImplementedError):  # as of SciPy's sparse arrays
+    except (TypeError, ValueError, NotImplementedError):  # for example SciPy's sparse arrays
         if isinstance(X, list | tuple):
             return ValueError("X must have rows of equal length, got lists of unequal lengths.")
         return None
     if table.dtype.names is not None:
-        return TypeError(f"X must be a plain table, got records with the fields {', '.join(table.dtype.names)}.")
+        return TypeError(f"X must be a plain table, got a structured array with fields {', '.join(table.dtype.names)}.")
     if table.dtype.kind == "c":
-        parts = "take X.real, or the real and the imaginary parts as features"
+        parts = "use X.real, or real and imaginary parts as features"
         return ValueError(f"Complex data not supported: X is of dtype {table.dtype}; {parts}.")
     if table.ndim != 2 and table.dtype.kind in "fiub":
         came = f"Expected 2D array, got {table.ndim}D array instead: X needs rows and features, not {table.shape}"
@@ -191,8 +191,8 @@ def _no_table(X: Any) -> Exception | None:
     return None
 
 
-def _check_told_apart(X: Any) -> None:
-    """Refuse columns of integers that differ, but by so little that floats cannot tell."""
+def _check_distinguishable(X: Any) -> None:
+    """Raise on integer columns whose differences are lost as floats."""
     table = X if isinstance(X, np.ndarray) else getattr(X, "to_numpy", lambda: None)()
     if not isinstance(table, np.ndarray) or table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:
         return
@@ -203,52 +203,54 @@ def _check_told_apart(X: Any) -> None:
 
 
 def lost_as_floats(integers: NDArray[Any]) -> str:
-    """Say what is lost where integers are read as floats, if it matters."""
+    """Message if integers lose their differences as floats."""
     low, high = int(integers.min()), int(integers.max())
     largest = max(abs(low), abs(high))
     if largest <= 2**53 or low == high or (high - low) * LEAST_STEPS > largest >> 53:
         return ""
-    return f"from {low} to {high}, which floats cannot tell apart; subtract {low} first."
+    return f"from {low} to {high}, which floats cannot distinguish; subtract {low} first."
 
 
 def _is_time(X: Any) -> bool:
-    """Whether rows are nothing but dates or spans of time, whose bits NumPy reads as numbers."""
+    """Whether rows are only dates or time spans, whose bits NumPy reads as numbers."""
     try:
         return np.asarray(X[:1]).dtype.kind in "mM"
-    except (TypeError, ValueError, LookupError, NotImplementedError):  # not everything can be cut
+    except (TypeError, ValueError, LookupError, NotImplementedError):  # not everything can be sliced
         return False
 
 
-def _no_number(X: Any) -> Exception | None:
-    """Return the error that names the first entry of a table which is no number; None where that is not the matter."""
+def _entry_error(X: Any) -> Exception | None:
+    """Error that names the first non-numeric entry of a table; None if there is none."""
     try:
         table = np.asarray(X)
-    except (TypeError, ValueError, NotImplementedError):  # as of SciPy's sparse arrays
+    except (TypeError, ValueError, NotImplementedError):  # for example SciPy's sparse arrays
         return None
     if table.ndim != 2 or table.dtype.kind not in "OUS":
         return None
     for (row, column), entry in np.ndenumerate(table):
-        # Of other tables than pandas' the columns may be the columns themselves.
+        # Only in pandas is `columns` surely a list of names.
         place = _place(f"row {row}", column, X.columns if hasattr(X, "iloc") else None)
         try:
             float(np.nan if entry is None else entry)
         except OverflowError:
-            return ValueError(f"Input X contains {_told(entry)} at {place}, too large for a float; rescale it first.")
+            return ValueError(
+                f"Input X contains {_integer_text(entry)} at {place}, too large for a float; rescale it first."
+            )
         except (TypeError, ValueError) as error:
             return type(error)(f"Input X contains {entry!r} at {place}: {error}; drop, impute or encode it first.")
     return None
 
 
 def check_same_length(first_name: str, first: Any, second_name: str, second: Any) -> None:
-    """Say by how many rows two arguments differ, if they do."""
+    """Raise if two arguments have different numbers of rows."""
     if len(first) != len(second):
         raise ValueError(
-            f"{first_name} and {second_name} must have equally many rows, got {len(first)} and {len(second)}."
+            f"{first_name} and {second_name} must have the same number of rows, got {len(first)} and {len(second)}."
         )
 
 
 def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
-    """Return `value` as a finite float array of `shape` (None: any length), or say what is wrong with it."""
+    """Return `value` as a finite float array of `shape` (None: any length), else raise."""
     check_unmasked(name, value)
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
@@ -266,17 +268,20 @@ def check_finite_matrix(name: str, value: Any, shape: tuple[int | None, ...]) ->
     return array
 
 
-def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None) -> FloatArray:
-    """Return `X` if it is finite and its squares can be summed, or name the first row and column that is not."""
+def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None, *, allow_nan: bool = False) -> FloatArray:
+    """Return `X` if it is finite and its squares can be summed, else raise."""
     if are_usable(X):
         return X
     X = to_host(X)
-    row, column = (int(i) for i in np.argwhere(~(np.abs(X) < LARGEST))[0])
+    bad = np.argwhere(np.abs(X) >= LARGEST) if allow_nan else np.argwhere(~(np.abs(X) < LARGEST))
+    if not len(bad):
+        return X
+    row, column = (int(i) for i in bad[0])
     raise unusable(float(X[row, column]), f"row {row}", column, names)
 
 
 def check_spread(variances: FloatArray, names: Iterable[str] | None = None) -> None:
-    """Refuse columns that vary, but by so little that squares of the differences vanish."""
+    """Raise on columns whose variation is too small to square."""
     tiny = np.flatnonzero((variances > 0) & (variances < SMALLEST_VARIANCE))
     if len(tiny):
         column = int(tiny[0])
@@ -292,13 +297,13 @@ def are_usable(X: FloatArray) -> bool:
 
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:
-    """Return the error that names an entry which is not finite or too large."""
+    """Error for an entry that is not finite or too large."""
     found = what_is_unusable(value)
     return ValueError(f"Input X contains {found} at {_place(place, column, names)}; drop, impute or rescale it first.")
 
 
 def what_is_unusable(value: float) -> str:
-    """Say what an entry is that is not finite or too large."""
+    """Description of an entry that is not finite or too large."""
     return "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"the value {value:g}, too large to square,"
 
 
@@ -307,7 +312,7 @@ def _place(row: str, column: int, names: Iterable[str] | None) -> str:
 
 
 def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
-    """Return weights of rows, finite and not negative and not all zero; None stays None."""
+    """Validate row weights: finite, non-negative and not all zero; None stays None."""
     if value is None:
         return None
     weight = check_finite_matrix("sample_weight", value, (n_samples,))
@@ -320,16 +325,16 @@ def check_sample_weight(value: Any, n_samples: int) -> FloatArray | None:
 
 
 def check_weight(total: float) -> None:
-    """Say that rows without any weight are none, and which weights are too large or small to be summed."""
+    """Raise if weights are all zero, or their sum is too large or too small."""
     if total == 0:
-        raise ValueError("sample_weight must not be all zero: no row would count.")
+        raise ValueError("sample_weight must not be all zero.")
     if not LIGHTEST <= total <= HEAVIEST:
         wanted = f"must have a sum from {LIGHTEST:g} to {HEAVIEST:g}"
         raise ValueError(f"sample_weight {wanted}, got {total:g}; multiply all weights by one number.")
 
 
 def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
-    """Import a module that not every installation has, or say how to get it."""
+    """Import an optional dependency, with a hint for installing it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -339,18 +344,18 @@ def import_optional(module: str, purpose: str, extra: str | None = None) -> Any:
 
 
 def check_prototypes(init: Any, n_clusters: int | None, n_features: int) -> FloatArray:
-    """Return `init` as distinct prototypes, n_clusters of them unless that is None, or say what is wrong with them."""
+    """Validate `init` as distinct prototypes, `n_clusters` of them unless that is None."""
     prototypes = check_finite_matrix("init", init, (n_clusters, n_features))
     seen: dict[tuple[float, ...], int] = {}
     for k, row in enumerate(map(tuple, prototypes.tolist())):
         if seen.setdefault(row, k) != k:
-            raise ValueError(f"init must hold distinct prototypes, but its rows {seen[row]} and {k} are identical.")
+            raise ValueError(f"init must hold distinct prototypes, but rows {seen[row]} and {k} are identical.")
     return prototypes
 
 
 @contextmanager
 def all_or_nothing(estimator: object) -> Iterator[None]:
-    """Leave an estimator as it was where what is done to it fails."""
+    """Restore the state of an estimator if the block fails."""
     before = dict(vars(estimator))
     try:
         yield

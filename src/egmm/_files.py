@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all, and arrays read from them."""
+"""Atomic replacement of files, and reading of arrays."""
 
 import errno
 import os
@@ -16,21 +16,21 @@ import numpy as np
 
 try:
     import fcntl
-except ImportError:  # Windows, where what is open cannot be removed in any case
+except ImportError:  # Windows, where open files cannot be removed anyway
     HAS_LOCKS = False
 else:
     HAS_LOCKS = True
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a disk that takes no more; they come without the name of the file."""
+"""Errors of a full disk, which come without a file name."""
 
 
 @contextmanager
 def replacing(path: Path, *, exclusive: bool = False) -> Iterator[IO[bytes]]:
-    """Write to a file beside `path` that takes its place at the end, or is removed on an error.
+    """Write to a temporary file that replaces `path` at the end, or is removed on an error.
 
-    With `exclusive` a file that is there at the end is an error: of two writers at once one succeeds. What a killed
-    writer has left is removed.
+    With `exclusive`, an existing file at the end is an error: of two concurrent writers one succeeds. Leftovers of a
+    killed writer are removed.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -46,7 +46,7 @@ def replacing(path: Path, *, exclusive: bool = False) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file or directory that was asked for in errors of what is written in its stead."""
+    """Replace the temporary name by the requested one in errors."""
     try:
         yield
     except OSError as error:
@@ -58,9 +58,9 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def working_place(path: Path) -> Iterator[Path]:
-    """Offer an empty directory beside `path`; it is removed at the end, and what killed processes left before.
+    """Yield an empty directory next to `path`, removed at the end together with leftovers of killed processes.
 
-    A lock tells the directories that are in use: the system lifts it with the process, however that ends.
+    A lock marks directories in use; the system releases it when the process ends.
     """
     remove_leftovers(path)
     work, lock = _new_place(path)
@@ -72,13 +72,13 @@ def working_place(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the working places of `path` that no process uses any more."""
+    """Remove working directories of `path` that are no longer in use."""
     for left in leftovers(path):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def leftovers(path: Path) -> Iterator[Path]:
-    """Yield the working places of `path` that no process uses any more, each locked until the next is asked for."""
+    """Yield working directories of `path` that are no longer in use, each locked until the next."""
     try:
         found = sorted(path.parent.glob(f"{_prefix(path)}*.tmp"))
     except OSError:
@@ -86,7 +86,7 @@ def leftovers(path: Path) -> Iterator[Path]:
     for left in found:
         try:
             lock = _hold(left, wait=False)
-        except OSError:  # in use, or on a file system without locks, where nobody can tell
+        except OSError:  # in use, or on a file system without locks
             continue
         try:
             yield left
@@ -95,23 +95,23 @@ def leftovers(path: Path) -> Iterator[Path]:
 
 
 def claim(place: Path, path: Path) -> None:
-    """Give a file a name that no other file has, or raise FileExistsError; nobody can come in between."""
+    """Rename a file atomically, or raise FileExistsError if the name is taken."""
     try:
         os.link(place, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without second names
+    except OSError:  # a file system without hard links
         path.touch(exist_ok=False)
         place.replace(path)
 
 
 def _prefix(path: Path) -> str:
-    """How working places of `path` begin: short, so that it is never they whose name is too long."""
+    """Prefix of working directories of `path`, short enough for any file system."""
     return f".egmm-{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:12]}-"
 
 
 def _new_place(path: Path) -> tuple[Path, int | None]:
-    """Make a working place, and the lock on it."""
+    """Create a working directory and lock it."""
     while True:
         work = path.with_name(f"{_prefix(path)}{uuid4().hex[:12]}.tmp")
         work.mkdir()
@@ -120,11 +120,11 @@ def _new_place(path: Path) -> tuple[Path, int | None]:
             lock = _hold(work, wait=True)
         if work.exists():
             return work, lock
-        _release(lock)  # Taken for a leftover before it was locked.
+        _release(lock)  # Removed as a leftover before it was locked.
 
 
 def _hold(folder: Path, *, wait: bool) -> int | None:
-    """Lock a directory; where another process has, wait or raise an OSError."""
+    """Lock a directory; if another process holds the lock, wait or raise an OSError."""
     if not HAS_LOCKS:
         return None
     descriptor = os.open(folder, os.O_RDONLY)
@@ -142,14 +142,14 @@ def _release(lock: int | None) -> None:
 
 
 def read_npz(path: Path) -> dict[str, Any]:
-    """Arrays of an npz file; a ValueError says in a few words why there are none."""
+    """Arrays of an npz file; a ValueError gives the reason if there are none."""
     with path.open("rb") as stream:
         if not zipfile.is_zipfile(stream):
-            raise ValueError("it is no npz file, or a damaged one")
+            raise ValueError("it is not an npz file, or is damaged")
         stream.seek(0)
         try:
             with np.load(stream, allow_pickle=False) as archive:
                 return dict(archive)
         except (ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            # NumPy's own words may advise to unpickle what could do harm.
-            raise ValueError("its arrays are damaged or hold other things than numbers") from error
+            # NumPy's message may suggest unpickling, which is unsafe.
+            raise ValueError("its arrays are damaged or not numeric") from error

@@ -1,4 +1,4 @@
-"""Data frames of the caller's library: names of rows taken from them, and tables made as such."""
+"""Data frames of the caller's library: row names, and tables."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ LIBRARIES = ("pandas", "polars")
 
 
 class RowNames(NamedTuple):
-    """What the caller calls rows, and the library that their table came in."""
+    """Row names, and the library of their table."""
 
     names: Any
-    """A pandas Index, or a list or array of names; None where rows are only numbered."""
+    """A pandas Index, or a list or array of names; None if rows are only numbered."""
     library: str
-    """'pandas', 'polars', or empty where rows came as an array."""
+    """'pandas', 'polars', or empty for arrays."""
 
     def take(self, rows: Any) -> "RowNames":
-        """Return the names of some rows, chosen by anything that indexes an array."""
+        """Names of some rows, selected by any array index."""
         if self.names is None:
             return self
         chosen = np.arange(len(self.names))[rows]
@@ -30,7 +30,7 @@ class RowNames(NamedTuple):
 
 
 def row_names(X: Any) -> RowNames | None:
-    """Names of the rows of a data frame; None for anything else. Neither library is imported for that."""
+    """Names of the rows of a data frame, without importing its library; None for anything else."""
     library = type(X).__module__.partition(".")[0]
     if library == "pandas" and "pandas" in sys.modules and hasattr(X, "index"):
         return RowNames(X.index, "pandas")
@@ -40,7 +40,7 @@ def row_names(X: Any) -> RowNames | None:
 
 
 def given_names(index: Any, n_rows: int) -> RowNames | None:
-    """Names of rows that a caller gives, checked: one for each row."""
+    """Validate given row names, one per row."""
     if index is None:
         return None
     if isinstance(index, RowNames):
@@ -51,17 +51,17 @@ def given_names(index: Any, n_rows: int) -> RowNames | None:
             index = index.to_numpy()
         names = RowNames(index if is_pandas and hasattr(index, "get_loc") else np.asarray(index), "")
     if names.names is not None and len(names.names) != n_rows:
-        raise ValueError(f"index must have a name for each of {n_rows} rows, got {len(names.names)}.")
+        raise ValueError(f"index must have {n_rows} entries, one per row, got {len(names.names)}.")
     return names
 
 
 def make_frame(columns: Mapping[str, Any], names: RowNames | None, library: str | None) -> Any:
-    """Make a data frame of columns; None means the library that the rows came in, else pandas."""
+    """Make a data frame of columns; None means the library of the rows, else pandas."""
     chosen = library or (names.library if names is not None else "") or "pandas"
     check_choice("library", chosen, LIBRARIES)
     if chosen == "polars":
         polars = import_optional("polars", "Data frames of polars")
-        # There are no row names in polars: they are a column, as people keep them there.
+        # polars has no row names: they become a column.
         known = {} if names is None or names.names is None else {_index_name(names): np.asarray(names.names)}
         return polars.DataFrame({**known, **columns})
     pandas = import_optional("pandas", "Data frames")
@@ -73,7 +73,7 @@ def _index_name(names: RowNames) -> str:
 
 
 def joined(parts: Sequence[RowNames | None]) -> RowNames | None:
-    """Names of rows that are stacked; None unless all have names."""
+    """Names of concatenated rows; None unless all have names."""
     if any(part is None or part.names is None for part in parts):
         return None
     known = [part for part in parts if part is not None]
@@ -84,7 +84,7 @@ def joined(parts: Sequence[RowNames | None]) -> RowNames | None:
 
 
 def grid_html(title: str, corner: str, lines: Sequence[Any], columns: Mapping[str, Sequence[str]], notes: Any) -> str:
-    """Make a small HTML table: one line per entry of `lines`, one column per name; notes stand below it."""
+    """Make a small HTML table with one line per entry of `lines`, one column per name, and notes below."""
     head = "".join(f"<th>{escape(name)}</th>" for name in (corner, *columns))
     cells = zip(*columns.values(), strict=True)
     body = "".join(

@@ -1,4 +1,4 @@
-"""Many independent jobs, on as many processes as pay."""
+"""Independent jobs in processes, where that is faster."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 
 SECONDS_ALONE = 1.0
-"""After so long, what is left may be worth starting processes for."""
+"""Seconds after which processes may be started for the remaining jobs."""
 
 SECONDS_TO_START = 3.0
-"""Work left that is shorter is done in this process; starting others would take as long."""
+"""Seconds of remaining work below which starting processes does not pay."""
 
 Result = TypeVar("Result")
 
 
 def in_order(function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], n_jobs: int) -> Iterator[Result]:
-    """Call ``function(*job)`` one after another while that is quick, then the rest in processes.
+    """Call ``function(*job)`` in sequence while that is fast, then the rest in processes.
 
-    Results come in the order of `jobs`. In a process beside others it is called with ``n_jobs=1``: it should then keep
-    to one thread.
+    Results are in the order of `jobs`. In a worker process the function is called with ``n_jobs=1`` and should use one
+    thread.
     """
     done, spent = 0, 0.0
     while done < len(jobs) and (n_jobs == 1 or not _pays(done, spent, len(jobs))):
@@ -34,5 +34,5 @@ def in_order(function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], n
 
 
 def _pays(n_done: int, spent: float, n_all: int) -> bool:
-    """Whether processes would shorten what is left, as far as the time spent tells."""
+    """Whether processes would speed up the remaining jobs, judged by the time so far."""
     return spent >= SECONDS_ALONE and spent / n_done * (n_all - n_done) >= SECONDS_TO_START

@@ -1,4 +1,4 @@
-"""A live line on the error stream for work that takes long."""
+"""Progress line on standard error."""
 
 import sys
 import time
@@ -6,26 +6,26 @@ from types import TracebackType
 from typing import Self, TextIO
 
 SECONDS_BETWEEN = {True: 0.1, False: 5.0}
-"""How often to write: on a terminal the line is redrawn, elsewhere (a log file) a new line is written."""
+"""Update intervals: a terminal redraws the line, a log file gets a new line."""
 
 
 class Progress:
-    """Report steps done of steps expected, with a note; silent unless `enabled`.
+    """Report progress in steps, with a note; silent unless `enabled`.
 
     Parameters
     ----------
     title : str
-        What is being done.
+        Title of the work.
     total : int
-        Steps expected at most.
+        Maximum number of steps.
     enabled : bool
-        Whether to write at all.
+        Whether to write.
     """
 
     def __init__(self, title: str, total: int, *, enabled: bool) -> None:
         self._title, self._total = title, total
         self._stream: TextIO = sys.stderr
-        # Programs without a console have no error stream, and others close it.
+        # Standard error may be missing or closed.
         self._enabled = enabled and sys.stderr is not None and not self._stream.closed
         self._is_terminal = self._enabled and self._stream.isatty()
         self._blocks = _blocks(self._stream) if self._enabled else ""
@@ -33,7 +33,7 @@ class Progress:
         self._done, self._note = 0, ""
 
     def update(self, done: int, note: str = "", *, total: int | None = None, title: str | None = None) -> None:
-        """Show that `done` steps are done; `total` and `title` may be known only now."""
+        """Show that `done` steps are done; `total` and `title` may be updated."""
         self._total = self._total if total is None else total
         self._title = self._title if title is None else title
         self._done, self._note = done, note
@@ -55,7 +55,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._enabled and (self._done or self._note):
-            # What has ended well is done, in fewer steps than expected at most.
+            # A successful end is complete, even with fewer steps than the maximum.
             text = self._line(self._total if kind is None else self._done)
             self._stream.write(f"\r\x1b[K{text}\n" if self._is_terminal else f"{text}\n")
             self._stream.flush()
@@ -67,7 +67,7 @@ def _bar(done: int, total: int, blocks: str, width: int = 20) -> str:
 
 
 def _blocks(stream: TextIO) -> str:
-    """What a bar is drawn with: done and to do."""
+    """Characters of the bar: done and to do."""
     try:
         "█░".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""AutoEGMM: clustering without choices, by the consensus of the models that a search finds sound."""
+"""AutoEGMM: automatic clustering by the consensus of all sound models of a search."""
 
 import json
 import warnings
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._arrays import follow, place_of, reads_rows, to_host
+from egmm._arrays import check_on_host, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -50,20 +50,24 @@ from egmm.sources import (
 FORMAT = "egmm.AutoEGMM/1"
 
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
-"""Numbers of clusters tried."""
+"""Default numbers of clusters."""
+
+
+WORTH_NOISE = 10.0
+"""EBIC that noise must gain: real clusters are not Gaussian, and noise fits their edges a little."""
 
 
 class Stability(NamedTuple):
-    """What fits to subsamples of the rows have in common.
+    """Agreement of fits to subsamples of the rows.
 
     Attributes
     ----------
     ari : float
-        Mean adjusted Rand index of two fits' labels of all rows.
+        Mean adjusted Rand index between the labels of two fits, on all rows.
     n_clusters : ndarray of shape (n_subsamples,)
         Number of clusters of each fit.
     open_share : ndarray of shape (n_subsamples,)
-        Share of rows that each fit leaves open.
+        Share of open rows of each fit.
     """
 
     ari: float
@@ -80,12 +84,12 @@ class Stability(NamedTuple):
 
 
 class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
-    r"""Evidential clustering without choices: the consensus of the Gaussian mixtures that a search finds sound.
+    r"""Automatic evidential clustering: the consensus of all sound Gaussian mixtures of a search.
 
     The search fits every number of clusters with every covariance model. EBIC chooses the number of clusters, unless a
-    single cluster with heavy or light tails describes the rows clearly better than any mixture. The models of as many
-    clusters are sources of evidence, combined by :func:`egmm.belief.consensus`: two of them are drawn at random, and a
-    row belongs to one of the clusters they name.
+    single cluster with heavy or light tails fits the rows clearly better than any mixture. The models with this number
+    of clusters are sources of evidence, combined by :func:`egmm.belief.consensus`: two sources are drawn at random, and
+    a row belongs to one of the clusters they assign.
 
     .. math:: q_{ik} = \sum_s w_s \mathrm{BetP}^{(s)}_i(\omega_k), \quad w_s \propto a_s\, 0.85^{\mathrm{rank}(s)},
         \quad m_i(\{\omega_k\}) = q_{ik}^2, \quad m_i(\{\omega_k, \omega_l\}) = 2\, q_{ik}\, q_{il}
@@ -100,18 +104,21 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         Covariance models to try; 'all' means the fourteen.
     focal_sets : {'pairs', 'full', 'singletons', 'simple', 'neighbours'}, default='pairs'
         Sets of clusters of each model; a prior leaves weight only to those that earn it.
+    noise : bool or 'auto', default=False
+        Whether rows may belong to no cluster, see `EGMM`; the mass of the empty set is the models' weighted mean.
+        'auto' makes the search with noise too and takes it if EBIC rises by 10 or more.
     consensus : bool, default=True
-        Whether all sound models of the chosen number of clusters speak; False leaves the word to the selected one.
+        Whether to combine all sound models with the chosen number of clusters; False uses only the selected one.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariances, see `EGMM`.
     max_iter : int, default=1000
-        Most steps of a fit.
+        Maximum number of steps of a fit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
+        Random seed.
     n_jobs : int or None, default=None
-        Threads; None means all cores this process may use. Results do not depend on it.
+        Number of threads; None means all available cores. Results do not depend on it.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Attributes
     ----------
@@ -120,25 +127,25 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     focal_sets_ : FocalSets
         Sets that carry mass: clusters and pairs, or those of the selected model.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of largest pignistic probability of each row; only for rows in memory.
+        Cluster with the largest pignistic probability of each row; only for rows in memory.
     best_ : EGMM
         The selected model.
     means_ : ndarray of shape (n_clusters_, n_features)
         Its cluster means.
     selection_ : Selection
-        All candidates of the search; not kept in files.
+        All candidates of the search; not saved in files.
     model_weights_ : dict of str to float
         Weight of each covariance model in the consensus.
     notes_ : tuple of str
-        What to know before the result is trusted: no structure, the end of the range, close numbers of clusters.
+        Warnings about the result: no structure, largest number of clusters tried, close alternatives.
     open_share_ : float
-        Share of rows left open by expected utility, ``is_open("utility", reward=0.8)``; only for rows in memory.
+        Share of open rows by expected utility, ``is_open("utility", reward=0.8)``; only for rows in memory.
     n_iter_ : int
-        Steps of the selected model.
+        Number of steps of the selected model.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where X had names.
+        Names of the columns, if X had names.
 
     See Also
     --------
@@ -164,6 +171,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         *,
         covariance: str | Iterable[str] = "all",
         focal_sets: str = "pairs",
+        noise: bool | str = False,
         consensus: bool = True,
         reg_covar: float | str = "auto",
         max_iter: int = 1000,
@@ -174,6 +182,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         self.n_clusters = n_clusters
         self.covariance = covariance
         self.focal_sets = focal_sets
+        self.noise = noise
         self.consensus = consensus
         self.reg_covar = reg_covar
         self.max_iter = max_iter
@@ -181,35 +190,32 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
-
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Search, and gather the sound models of the chosen number of clusters.
+        """Search, and collect the sound models with the chosen number of clusters.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows. For a scan or a Dask collection, a single cluster is compared only as a Gaussian.
+            Rows; NaN is a missing cell. For a scan, a Dask collection or rows with missing cells, a single cluster is
+            compared only as a Gaussian.
         y : Ignored
             Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            Row weights.
 
         Returns
         -------
         self : AutoEGMM
         """
         check_choice("consensus", str(self.consensus), ("True", "False"))
+        check_choice("noise", str(self.noise), ("True", "False", "auto"))
         with all_or_nothing(self):
             for name in ("labels_", "open_share_"):
                 self.__dict__.pop(name, None)
             rows, weight = self._check_fit(X, sample_weight)
-            selection = self._search(rows, weight)
+            selection = self._best_search(rows, weight)
             sound = sound_candidates(selection)
             choice = choose(selection, sound, rows, weight)
             chosen = choice.candidate
@@ -229,7 +235,19 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 warnings.warn(note, UserWarning, stacklevel=2)
         return self
 
-    def _search(self, X: Any, sample_weight: Any) -> Selection:
+    def _best_search(self, X: Any, sample_weight: Any) -> Selection:
+        """The search without noise, with it, or the better of both."""
+        if self.noise != "auto":
+            return self._search(X, sample_weight, noise=bool(self.noise))
+        plain = self._search(X, sample_weight, noise=False)
+        try:
+            noisy = self._search(X, sample_weight, noise=True)
+            gain = _best_ebic(noisy) - _best_ebic(plain)
+        except ValueError:  # No volume for noise, or no sound fit with it.
+            return plain
+        return noisy if gain >= WORTH_NOISE else plain
+
+    def _search(self, X: Any, sample_weight: Any, *, noise: bool) -> Selection:
         counts = self.n_clusters if isinstance(self.n_clusters, Iterable) else [self.n_clusters]
         return select_model(
             X,
@@ -242,6 +260,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             focal_sets=self.focal_sets,
             reg_covar=self.reg_covar,
             max_iter=self.max_iter,
+            noise=noise,
         )
 
     def _set_sources(self) -> None:
@@ -255,6 +274,8 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     def _check_fit(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
         if not is_remote(X):
+            if self.noise:
+                check_on_host(f"noise={self.noise!r}", X)
             rows = self._check_array(X, reset=True, ensure_min_samples=2)
             return rows, check_sample_weight(to_host(sample_weight), rows.shape[0])
         names = getattr(X, "feature_names", None) or getattr(X, "columns", None)
@@ -267,20 +288,20 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def _check_array(self, X: Any, **options: Any) -> FloatArray:
         with reading_rows(X) as kinds:
             rows = validate_data(self, X, dtype=kinds, ensure_all_finite=False, **options)
-        return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
+        return check_finite_rows(rows, getattr(self, "feature_names_in_", None), allow_nan=True)
 
-    # What it says of rows ---------------------------------------------------------------------------------
+    # Prediction -------------------------------------------------------------------------------------------
 
     @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Cluster of largest pignistic probability, (n_samples,).
+        """Cluster with the largest pignistic probability, (n_samples,).
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
 
         Returns
         -------
@@ -304,14 +325,14 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def predict_sets(
         self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
     ) -> Any:
-        """Choose a set of clusters for each row, as `EGMM.predict_sets` does; X and out as for `predict`.
+        """Choose a set of clusters for each row, as in `EGMM.predict_sets`; X and out as for `predict`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows.
         out : path, default=None
-            For a scan: Parquet file to write to.
+            Parquet file for the result of a scan.
         rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
             How the set is chosen, as in :meth:`egmm.CredalPartition.sets`.
         reward : float, default=0.8
@@ -320,7 +341,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         Returns
         -------
         sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
-            Index into `focal_sets_` of the heaviest set; members of the set by the other rules.
+            Index of the heaviest set in `focal_sets_`; members of the set for the other rules.
         """
         if check_choice("rule", rule, SET_RULES) == "heaviest":
             return self._read(X, BlockReader("heaviest", self._fitted), "set", out)
@@ -330,7 +351,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     @reads_rows
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads."""
+        """Masses of rows as a `CredalPartition`; for a scan, the file `out`, read by ``CredalPartition.load``."""
         if out is not None:
             return self.predict_mass(X, out)
         return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
@@ -347,9 +368,35 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
-        """Rows far from every component of the selected model, as `EGMM.outliers` tells."""
+        """Rows far from every component of the selected model, see `EGMM.outliers`."""
         model = self._fitted.models[0]
         return model.outliers(X if is_remote(X) else self._check_array(X, reset=False), quantile)
+
+    def impute(self, X: Any) -> FloatArray:
+        """Fill missing cells with their conditional expectation, averaged over the models by weight.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory; NaN is a missing cell.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        sources = self._fitted
+        check_on_host("impute", X, self)
+        if is_remote(X):
+            raise TypeError("X must be rows in memory for impute; load a part into an array.")
+        rows = self._check_array(X, reset=False)
+        used = zip(sources.models, sources.shares, strict=True) if sources.is_united else [(sources.models[0], 1.0)]
+        return np.asarray(sum(share * model.impute(rows) for model, share in used))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.array_api_support = True
+        return tags
 
     def stability(
         self,
@@ -361,9 +408,9 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         rule: str = "utility",
         reward: float = REWARD,
     ) -> Stability:
-        """Fit subsamples of the rows anew and compare what the fits say of all rows.
+        """Refit subsamples of the rows and compare the fits on all rows.
 
-        A fitted model keeps the result as a sentence in `notes_`, which `summary` and files show.
+        A fitted model stores the result as a sentence in `notes_`, shown by `summary` and in files.
 
         Parameters
         ----------
@@ -372,9 +419,9 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         n_subsamples : int, default=20
             Number of fits.
         share : float, default=0.9
-            Share of the rows in each, drawn without replacement.
+            Share of rows in each subsample, drawn without replacement.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            Row weights.
         rule : {'heaviest', 'utility', 'dominance'}, default='utility'
             What makes a row open, see :meth:`egmm.CredalPartition.is_open`.
         reward : float, default=0.8
@@ -387,7 +434,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         check_integer("n_subsamples", n_subsamples, 2)
         check_real("share", share, 0.0, 1.0)
         if is_remote(X) or place_of(X) is not None:
-            raise TypeError("X must be rows in memory for stability; read a sample of them into a NumPy array.")
+            raise TypeError("X must be rows in memory for stability; load a sample into a NumPy array.")
         rows = self._check_array(X, reset=not hasattr(self, "n_features_in_"))
         weight = check_sample_weight(sample_weight, len(rows))
         random = check_random(self.random_state)
@@ -409,29 +456,31 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         return found
 
     def summary(self) -> str:
-        """Say in a few lines what was found, by whom, and what to know before it is trusted."""
+        """Text summary: the result, the models, and warnings."""
         lines = self.summary_lines()
         if hasattr(self, "open_share_"):
-            lines.insert(2, f"Open rows: {100 * self.open_share_:.1f} % (by expected utility, reward {REWARD:g}).")
+            lines.insert(2, f"Open rows: {100 * self.open_share_:.1f} % by expected utility (reward {REWARD:g}).")
         return "\n".join(lines)
 
     def summary_lines(self) -> list[str]:
-        """Lines of the summary that do not depend on how sets are chosen."""
+        """Lines of the summary that do not depend on the rule for sets."""
         check_is_fitted(self)
         found = "no cluster structure" if self.n_clusters_ == 1 else f"{self.n_clusters_} clusters"
         lines = [f"AutoEGMM found {found} ({len(self.focal_sets_)} focal sets)."]
         heaviest = sorted(self.model_weights_.items(), key=lambda item: -item[1])[:3]
         named = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in heaviest)
         if len(self.model_weights_) > 1:
-            lines.append(f"Consensus of {len(self.model_weights_)} models of as many clusters; most weight: {named}.")
+            lines.append(
+                f"Consensus of {len(self.model_weights_)} models with this number of clusters; most weight: {named}."
+            )
         else:
             lines.append(f"Selected model: {self.best_.covariance}.")
         return [*lines, *self.notes_]
 
-    # Keeping it -------------------------------------------------------------------------------------------
+    # Saving -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the models and their weights to a readable JSON file, replaced as a whole or not at all."""
+        """Write the models and their weights to a JSON file, replaced atomically."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         document = {
@@ -448,7 +497,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote; nothing in the file is executed. `labels_` and `selection_` are not kept."""
+        """Read a file written by `save`; nothing in it is executed. `labels_` and `selection_` are not saved."""
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
             if document["format"] != FORMAT:
@@ -465,12 +514,12 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
         except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
             why = f"it has no entry {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path} holds no AutoEGMM model: {why}") from error
+            raise ValueError(f"{path} is not an AutoEGMM model: {why}") from error
         model._set_sources()
         return model
 
     def _plain_parameters(self) -> dict[str, Any]:
-        """Parameters as JSON holds them; a random stream belongs to the fit, not to the model."""
+        """Parameters for JSON; a random generator belongs to the fit, not to the model."""
         parameters: dict[str, Any] = self.get_params(deep=False)
         if isinstance(self.n_clusters, Iterable):
             parameters["n_clusters"] = [int(count) for count in self.n_clusters]
@@ -493,7 +542,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         rows = remote_rows(X, None, self.n_jobs)
         if rows is None:
             if out is not None:
-                raise ValueError("out= is for scans of files; the result for rows in memory is returned.")
+                raise ValueError("out= is only for scans of files; results for rows in memory are returned.")
             return reader(self._check_array(X, reset=False))
         if rows.size[1] != self.n_features_in_:
             raise ValueError(
@@ -501,3 +550,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             )
         with rows:
             return rows.apply(reader, names, out, metadata)
+
+
+def _best_ebic(selection: Selection) -> float:
+    return max(candidate.value("ebic") for candidate in sound_candidates(selection))

@@ -1,4 +1,4 @@
-"""One cluster that need not be Gaussian: what several clusters must beat to be believed."""
+"""A single elliptical cluster, not necessarily Gaussian, as the baseline for several clusters."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -9,24 +9,24 @@ from scipy.special import gammaln, logsumexp
 from egmm._checks import FloatArray
 
 POWERS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 40.0)
-"""Exponents of the power exponential: below 1 heavy tails, 1 the Gaussian, above 1 a plateau, in the limit a ball."""
+"""Exponents of the power exponential: heavy tails below 1, Gaussian at 1, flat top above 1."""
 
 DEGREES = (3.0, 5.0, 10.0, 30.0)
 """Degrees of freedom of Student's t."""
 
 STUDENT_STEPS = 30
-"""EM steps for Student's t: a start from the moments is near."""
+"""EM steps for Student's t; the moments are a good start."""
 
 
 class Ellipse(NamedTuple):
-    """Squared Mahalanobis radii of rows, and the log-determinant of the matrix they are measured by."""
+    """Squared Mahalanobis radii of rows, and the log-determinant of their matrix."""
 
     radii: FloatArray
     log_determinant: float
 
 
 class Structure(NamedTuple):
-    """A restriction of a covariance matrix."""
+    """A form of covariance matrix."""
 
     restrict: Callable[[FloatArray], FloatArray]
     n_parameters: Callable[[int], int]
@@ -37,27 +37,27 @@ STRUCTURES = (
     Structure(lambda matrix: np.diag(np.diag(matrix)), lambda d: d),
     Structure(lambda matrix: np.eye(len(matrix)) * np.trace(matrix) / len(matrix), lambda _: 1),
 )
-"""Any matrix, diagonal ones and multiples of the identity."""
+"""Full, diagonal and spherical matrices."""
 
 
 def elliptical_criterion(X: FloatArray, weight: FloatArray | None = None) -> float:
-    r"""EBIC of the best single elliptical cluster; higher is better, :math:`-\infty` where none can be fitted.
+    r"""EBIC of the best single elliptical cluster; higher is better, :math:`-\infty` if none can be fitted.
 
-    A mixture of Gaussians describes one cluster with heavy tails by two concentric components, and one with a sharp
-    edge by a tiling. Both are one cluster. It is described here by the power exponential,
+    A Gaussian mixture fits a cluster with heavy tails by two concentric components, and one with a sharp edge by a
+    tiling, although both are single clusters. Here a single cluster is fitted by the power exponential,
 
     .. math:: p(x) \propto |\Sigma|^{-1/2} \exp\left(-\tfrac12 r^{2 \beta}\right), \quad
         r^2 = (x - \mu)^\top \Sigma^{-1} (x - \mu),
 
-    with the mean and, up to its scale, the covariance of the rows, or by Student's t, fitted by EM; its matrix is any
-    one, diagonal or a multiple of the identity.
+    with the mean and, up to scale, the covariance of the rows, or by Student's t, fitted by EM. The matrix is full,
+    diagonal or spherical.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Rows.
     weight : ndarray of shape (n_samples,), default=None
-        How often each row counts.
+        Row weights.
 
     Returns
     -------
@@ -82,18 +82,18 @@ def elliptical_criterion(X: FloatArray, weight: FloatArray | None = None) -> flo
     n, n_features = float(counts.sum()), rows.shape[1]
     criteria = [-np.inf]
     for restrict, n_parameters in STRUCTURES:
-        # Mean, matrix and the weight of the tails.
+        # Mean, matrix and tail parameter.
         penalty = 0.5 * (n_features + n_parameters(n_features) + 1) * np.log(n)
         try:
             best = max(*_power_exponentials(rows, counts, restrict), *_students(rows, counts, restrict))
-        except np.linalg.LinAlgError:  # Rows on a line or plane: the likelihood has no maximum.
+        except np.linalg.LinAlgError:  # Rows on a line or plane: the likelihood is unbounded.
             continue
         criteria.append(best - penalty)
     return float(max(criteria))
 
 
 def _power_exponentials(X: FloatArray, weight: FloatArray, restrict: Callable[..., FloatArray]) -> Iterator[float]:
-    """Log-likelihood for each exponent, with the scale of greatest likelihood."""
+    """Log-likelihood for each exponent, at the maximum-likelihood scale."""
     n, d = weight.sum(), X.shape[1]
     mean = weight @ X / n
     radii, log_determinant = _measure(X - mean, restrict(_scatter(X - mean, weight) / n))

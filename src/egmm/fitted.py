@@ -1,4 +1,4 @@
-"""What a fitted mixture says: masses, partitions, criteria, outliers, samples, and keeping it in a file."""
+"""A fitted mixture: masses, partitions, criteria, outliers, samples, and its file."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import chi2
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from egmm._arrays import beside, place_of, reads_rows, to_host
+from egmm._arrays import beside, check_on_host, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -34,30 +33,47 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.covariance import SHARED, is_diagonal, resolve_covariance
+from egmm.em.completion import EmptyColumnError
+from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
+from egmm.em.factors import dense
 from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
+from egmm.em.noise import Box
+from egmm.em.tails import farthest
+from egmm.knowledge import Given, Knowledge, read_knowledge
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
 from egmm.rows.device import DeviceRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
+from egmm.standard_errors import StandardErrors, standard_errors_of
 
-MODEL_PARAMETERS = ("n_clusters", "focal_sets", "covariance", "reg_covar", "prior", "certainty")
+MODEL_PARAMETERS = (
+    "n_clusters",
+    "focal_sets",
+    "covariance",
+    "n_factors",
+    "reg_covar",
+    "prior",
+    "certainty",
+    "noise",
+    "tails",
+)
 """Parameters that a stream cannot change."""
 
 
 class FittedMixture(Documented, TransformerMixin, BaseEstimator):
-    """The half of `EGMM` that reads fitted parameters and never changes them."""
+    """The part of `EGMM` that reads fitted parameters and never changes them."""
 
     # Fitted attributes, for type checkers.
     weights_: FloatArray
     means_: FloatArray
     focal_means_: FloatArray
     stored_covariances_: FloatArray
-    """Covariances as the fit keeps them: diagonal models have variances alone."""
+    """Covariances as the fit keeps them: diagonal models have variances alone, low-rank ones noise variances beside
+    loadings, (D, 1 + q)."""
     stored_focal_covariances_: FloatArray
     focal_sets_: FocalSets
     labels_: IntArray
@@ -69,12 +85,16 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     n_iter_: int
     converged_: bool
     degenerate_: bool
+    noise_box_: FloatArray
+    """Where the model has noise."""
+    degrees_of_freedom_: float
+    """Where tails are heavy."""
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
-    """Model of the fit, one of the 14 codes; the parameter may have been set anew."""
+    """Covariance model of the fit, one of the 14 codes; the parameter may have changed since."""
     _fitted_parameters: dict[str, str]
-    """What `model_parameters` was at the fit."""
+    """`model_parameters` at the fit."""
 
     # Parameters of the estimator that are read here.
     init: Any
@@ -84,14 +104,14 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
     @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Cluster of largest pignistic probability.
+        """Cluster with the largest pignistic probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
 
         Returns
         -------
@@ -122,7 +142,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         out : path, default=None
-            For a scan: Parquet file to write to; the path is returned.
+            Parquet file for the result of a scan; the path is returned.
         rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
             How the set is chosen, as in :meth:`egmm.CredalPartition.sets`.
         reward : float, default=0.8
@@ -131,7 +151,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
-            Index into `focal_sets_` of the heaviest set; for the other rules, whose sets need not be focal sets, their
+            Index of the heaviest set in `focal_sets_`; for the other rules, whose sets need not be focal sets, their
             members (1 and 0 in a file).
         """
         if check_choice("rule", rule, SET_RULES) == "heaviest":
@@ -142,11 +162,42 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         return found if out is not None else found > 0.5
 
     @reads_rows
-    def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
-        """Masses of rows as a `CredalPartition`; for a scan, as the file `out` that ``CredalPartition.load`` reads.
+    def partition(
+        self,
+        X: Any,
+        out: str | PathLike[str] | None = None,
+        *,
+        labels: Any = None,
+        reliability: Any = 1.0,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Any:
+        """Masses of rows as a `CredalPartition`, combined with labels and links.
 
-        A Dask collection's masses are brought into memory; `predict_mass` leaves them where they are.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows. Masses of a Dask collection are loaded into memory; `predict_mass` keeps them lazy.
+        out : path, default=None
+            File for the result of a scan, read by ``CredalPartition.load``; the path is returned.
+        labels, reliability, must_link, cannot_link : any
+            As for `EGMM.fit`, for rows in memory. The mixture's masses are combined with the labels by Dempster's rule;
+            linked rows share a mass function or are penalised for sharing a cluster.
+
+        Returns
+        -------
+        partition : CredalPartition
         """
+        given = Given(labels, reliability, must_link, cannot_link)
+        if given.is_any:
+            check_is_fitted(self)
+            check_on_host("partition with labels or links", X)
+            with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
+                if not isinstance(rows, ArrayRows):
+                    raise TypeError("X must be rows in memory if labels or links are given; load it into an array.")
+                knowledge = read_knowledge(given, len(rows.X), self.focal_sets_.n_clusters)
+                if knowledge is not None:
+                    return known_partition(self, rows, knowledge, row_names(X))
         if out is not None:
             return self.predict_mass(X, out)
         return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
@@ -163,12 +214,12 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         mass : ndarray of shape (n_samples, n_focal)
-            As `predict_mass` gives them; columns are named by `get_feature_names_out`.
+            As from `predict_mass`; columns are named by `get_feature_names_out`.
         """
         return self.predict_mass(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Names of the columns that `transform` makes: the sets, such as ``{1}`` and ``{1,2}``.
+        """Names of the columns of `transform`: the sets, such as ``{1}`` and ``{1,2}``.
 
         Parameters
         ----------
@@ -216,19 +267,53 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Integrated completed likelihood, BIC plus twice the entropy of the masses; lower is better."""
         return self.criteria(X, sample_weight)["icl"]
 
+    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
+        r"""Standard errors of weights, means and covariances, from the rows that the model was fitted to.
+
+        They are those of the sandwich :math:`H^{-1} I H^{-1}`, with the observed information H and the sum I of the
+        outer products of the rows' scores, and hold also where clusters are not quite Gaussian. The models EII, VII,
+        EEI, VVI, EEE and VVV have them, without `prior` and `certainty`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows that the model was fitted to.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit.
+
+        Returns
+        -------
+        errors : StandardErrors
+            With `weights`, `means`, `covariances`, and their whole covariance `matrix` by `names`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from egmm import EGMM
+        >>> X = np.random.default_rng(0).normal([[0.0], [8.0]], 1.0, (2, 400)).reshape(-1, 1)
+        >>> model = EGMM(2, focal_sets="singletons", random_state=0).fit(X)
+        >>> model.standard_errors(X).means.round(2)  # about 1 / 20
+        array([[0.05], [0.05]])
+        """
+        check_on_host("standard_errors", X, self)
+        total = self._totals(X, sample_weight)
+        with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
+            return standard_errors_of(self, rows, total.weight)
+
     @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
-        EGMM has no empty set. A row is an outlier if its Mahalanobis distance to the nearest component exceeds this
-        quantile of the chi-square distribution with n_features degrees of freedom.
+        A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
+        distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance
+        then has. With ``noise=True`` it is an outlier if the empty set is its heaviest one, whatever the quantile.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
             Rows. The result for a Dask collection is lazy.
         quantile : float, default=0.999
-            Share of a component's own rows that are no outliers.
+            Share of a component's rows that are not outliers.
 
         Returns
         -------
@@ -237,9 +322,57 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
-            factors = assign.whitening(self.stored_focal_covariances_, len(self.weights_), self.covariance_)
-            function = partial(assign.squared_distances, means=self.focal_means_, factors=factors)
-            return rows.apply(function, "distance") > chi2.ppf(quantile, self.n_features_in_)
+            if self.focal_sets_.has_empty:
+                return rows.apply(_bound(self, assign.heaviest, rows), "set") == 0
+            function = partial(
+                assign.squared_distances,
+                means=self.focal_means_,
+                covariances=self.stored_focal_covariances_,
+                covariance=self.covariance_,
+            )
+            return rows.apply(function, "distance") > farthest(quantile, self.n_features_in_, degrees_of(self))
+
+    def impute(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
+        """Fill missing cells with their conditional expectation given the other cells of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), scan or Dask collection
+            Rows; NaN is a missing cell.
+        out : path, default=None
+            Parquet file for the result of a scan; the path is returned.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows with conditional means in place of missing cells.
+        """
+        check_is_fitted(self)
+        check_on_host("impute", X, self)
+        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(self.n_features_in_)])
+        return self._apply(X, assign.imputed, [str(name) for name in names], out)
+
+    def sample_missing(self, X: Any, n_samples: int = 5) -> FloatArray:
+        """Draw missing cells from their conditional distribution, for multiple imputation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in memory; NaN is a missing cell.
+        n_samples : int, default=5
+            Number of completed copies.
+
+        Returns
+        -------
+        copies : ndarray of shape (n_samples, n_rows, n_features)
+        """
+        check_is_fitted(self)
+        check_on_host("sample_missing", X, self)
+        check_integer("n_samples", n_samples, 1)
+        with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
+            if not isinstance(rows, ArrayRows):
+                raise TypeError("X must be rows in memory for sample_missing; load a part into an array.")
+            return assign.drawn(rows.X, _mixture(self), n_samples, check_random(self.random_state))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -261,10 +394,21 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         sets = random.choice(len(weights), size=n_samples, p=weights / weights.sum())
         noise = random.standard_normal((n_samples, self.n_features_in_))
         diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
+        if self.covariance_ == LOW_RANK:
+            factors = random.standard_normal((n_samples, self.n_factors_))
+            return self.focal_means_[sets] + np.sqrt(self.noise_variances_) * noise + factors @ self.loadings_.T, sets
         roots = np.sqrt(within) if diagonal else np.linalg.cholesky(within)
         roots = roots if is_shared else roots[sets]
         spread = roots * noise if diagonal else (roots @ noise[..., None])[..., 0]
-        return means[sets] + spread, sets
+        degrees = degrees_of(self)
+        if degrees is not None:
+            spread *= np.sqrt(degrees / random.chisquare(degrees, n_samples))[:, None]
+        X = means[sets] + spread
+        box = noise_of(self)
+        if box is not None:
+            are_noise = sets == 0
+            X[are_noise] = random.uniform(box.lower, box.upper, size=(int(are_noise.sum()), self.n_features_in_))
+        return X, sets
 
     @property
     def covariances_(self) -> FloatArray:
@@ -276,32 +420,53 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
         return self._expanded("stored_focal_covariances_")
 
+    @property
+    def loadings_(self) -> FloatArray:
+        """Loadings of the factors of a low-rank covariance, (n_features, n_factors_)."""
+        return self._low_rank("loadings_")[:, 1:]
+
+    @property
+    def noise_variances_(self) -> FloatArray:
+        """Variances that factors leave of the features, of a low-rank covariance, (n_features,)."""
+        return self._low_rank("noise_variances_")[:, 0]
+
+    @property
+    def n_factors_(self) -> int:
+        """Number of factors of a low-rank covariance."""
+        return self._low_rank("n_factors_").shape[1] - 1
+
+    def _low_rank(self, asked: str) -> FloatArray:
+        if self.__dict__.get("covariance_") != LOW_RANK:
+            raise AttributeError(f"{asked} is known only once a model with covariance='low-rank' is fitted")
+        return self.stored_covariances_
+
     def _expanded(self, name: str) -> FloatArray:
         if name not in self.__dict__:
             public = name.replace("compact_", "") + "_"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
         within: FloatArray = self.__dict__[name]
         if not is_diagonal(self.covariance_):
-            return within
+            return dense(within)
         return within[..., None] * beside(within, np.eye(within.shape[-1]))
 
-    # Keeping a fitted mixture ----------------------------------------------------------------------------
+    # Saving --------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted mixture to a readable JSON file, replaced as a whole or not at all.
+        """Write the fitted mixture to a JSON file, replaced atomically.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write.
+            File to write.
         """
         check_is_fitted(self)
-        # A given start, a random stream and a checkpoint belong to the fit, not to the model it made. What describes
+        # A given start, a random generator and a checkpoint belong to the fit, not to the model. What describes
         # the model is taken from the fit: parameters may have been set since.
         init = self.init if isinstance(self.init, str) else "kmeans"
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
         parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
+        parameters |= {"noise": self.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(self) is None else "t"}
         if not self._names_its_sets():
             del parameters["focal_sets"]
         fitted = {
@@ -317,19 +482,19 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             stream.write(json.dumps(document, indent=1).encode())
 
     def _names_its_sets(self) -> bool:
-        """Whether `focal_sets` is the name of the fitted family, so that a refit may have other clusters."""
+        """Whether `focal_sets` is the name of the fitted family, so that a refit may change `n_clusters`."""
         if not isinstance(self.focal_sets, str):
             return False
         if self.focal_sets == "neighbours":
             return True
         try:
-            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_
+            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_.without_empty()
         except ValueError:  # Set since the fit, to no family of so many clusters.
             return False
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a fitted mixture that `save` wrote; nothing in the file is executed.
+        """Read a fitted mixture written by `save`; nothing in the file is executed.
 
         Parameters
         ----------
@@ -339,7 +504,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         Returns
         -------
         model : EGMM
-            Fitted; `labels_` is not kept. `partial_fit` goes on from it.
+            The fitted mixture, without `labels_`. `partial_fit` continues from it.
         """
         try:
             document = read_document(Path(path))
@@ -347,6 +512,10 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
             model = cls(**{"focal_sets": focal, **parameters})
             model._check_parameters()
+            if (model.tails == "t") != ("degrees_of_freedom_" in document["fitted"]):
+                raise ValueError(f"tails={model.tails!r} contradicts the fitted entries")
+            if focal.has_empty != model.noise:
+                raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
             for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
                 setattr(model, STORED.get(name, name), value)
             model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
@@ -357,8 +526,13 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         model._fitted_parameters = model_parameters(model)
         return model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "tails", "gaussian") == "gaussian"
+        return tags
+
     def _check_parameters(self) -> None:
-        """Refuse parameters that no fit could have."""
+        """Validate parameters."""
 
     def _apply(
         self,
@@ -381,7 +555,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
 
 def model_parameters(model: FittedMixture) -> dict[str, str]:
-    """Parameters that say which model is fitted, in words that do not change with a list that is changed."""
+    """Parameters that define the model, as text that does not change if a list is modified."""
     return {name: repr(getattr(model, name)) for name in MODEL_PARAMETERS}
 
 
@@ -389,7 +563,7 @@ def model_parameters(model: FittedMixture) -> dict[str, str]:
 
 
 def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
-    """Rows of whatever was given, checked against (or, with `reset`, setting) the model's features."""
+    """Row source of X, checked against (or, with `reset`, setting) the model's features."""
     least = 2 if reset else 1
     rows = remote_rows(X, sample_weight, model.n_jobs)
     if rows is not None:
@@ -398,8 +572,7 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
             raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
         return rows
     where = place_of(X)
-    if where is not None and model.engine == "numba":
-        raise ValueError("engine='numba' reads NumPy arrays alone; leave engine at 'auto', or convert X.")
+    check_for_device(model, X)
     with reading_rows(X) as kinds:
         X = validate_data(
             model,
@@ -407,22 +580,32 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
             reset=reset,
             dtype=kinds,
             ensure_min_samples=least,
-            ensure_all_finite=False,  # Seen in the first pass; `naming_entries` names the entry.
+            ensure_all_finite=False,  # Checked in the first pass; `naming_entries` names the entry.
         )
     weight = check_sample_weight(to_host(sample_weight), X.shape[0])
     return ArrayRows(X, weight, model.n_jobs) if where is None else DeviceRows(X, weight, where)
 
 
+def check_for_device(model: FittedMixture, X: Any) -> None:
+    """Refuse, for rows on a device, parameters that only NumPy's passes know."""
+    for name, value in (("engine", "numba"), ("noise", True), ("tails", "t"), ("covariance", LOW_RANK)):
+        if getattr(model, name) == value:
+            check_on_host(f"{name}={value!r}", X)
+
+
 @contextmanager
 def naming_entries(model: FittedMixture, rows: RowSource) -> Iterator[None]:
-    """Name the first entry that is not finite, or too large, where a row is found to have one.
+    """Name the first entry that is not finite or too large, if a row has one.
 
-    That shows only once the rows are read: no pass is made to check them.
+    This is found while reading: there is no separate pass for checking.
     """
     try:
         yield
     except UnusableRowsError as error:
         raise bad_entry(rows, getattr(model, "feature_names_in_", None)) or error from None
+    except EmptyColumnError as error:
+        names = getattr(model, "feature_names_in_", None)
+        raise error if names is None else error.named(str(names[error.column])) from None
 
 
 def assign_rows(
@@ -441,12 +624,34 @@ def assign_rows(
 def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
     """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
     shares = model.focal_sets_.shares
-    args = (model.weights_, model.means_, model.stored_covariances_, shares, model.covariance_)
-    # Once compiled, as by a fit of many rows, the fast engine serves; one pass alone seldom pays for compiling.
+    # Use the compiled engine only if it is compiled already; one pass seldom pays for compiling.
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return assign.Reader(function, assign.Mixture.of(*args), engine).read
+    return assign.Reader(function, _mixture(model), engine).read
+
+
+def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
+    """Masses of rows in memory with labels or links."""
+    evidence = knowledge.evidence(model.focal_sets_, rows)
+    mass = assign.masses_with(rows.X, _mixture(model), evidence)
+    return CredalPartition(*knowledge.combined(mass, model.focal_sets_), index=index)
+
+
+def _mixture(model: FittedMixture) -> assign.Mixture:
+    """The fitted model as passes read it."""
+    parameters = (model.weights_, model.means_, model.stored_covariances_, model.focal_sets_.shares, model.covariance_)
+    return assign.Mixture.of(*parameters, noise_of(model), degrees_of(model))
+
+
+def degrees_of(model: FittedMixture) -> float | None:
+    """Degrees of freedom of a fitted model, where its tails are heavy."""
+    return getattr(model, "degrees_of_freedom_", None)
+
+
+def noise_of(model: FittedMixture) -> Box | None:
+    """Where noise may lie under a fitted model, if it has any."""
+    return Box(*model.noise_box_) if model.focal_sets_.has_empty else None
 
 
 def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:
@@ -468,7 +673,7 @@ def _check_features(model: FittedMixture, n_features: int, names: list[str] | No
 
 
 def cluster_names(n_clusters: int) -> list[str]:
-    """Columns of a file that has one for each cluster."""
+    """Column names of a file with one column per cluster."""
     return [f"cluster_{k + 1}" for k in range(n_clusters)]
 
 
@@ -478,7 +683,7 @@ def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fit
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON holds it; floats keep every digit."""
+    """A value for JSON; floats keep every digit."""
     if isinstance(value, Mapping):
         return {name: _plain(entry) for name, entry in value.items()}
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from egmm._arrays import follow, is_elsewhere, place_of, to_host
+from egmm._arrays import check_on_host, follow, to_host
 from egmm._checks import (
     HEAVIEST,
     IntArray,
@@ -24,14 +24,18 @@ from egmm._checks import (
     check_random,
     check_real,
     check_spread,
+    check_weight,
 )
 from egmm._progress import Progress
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
 from egmm.em.ascent import Ascent
 from egmm.em.checkpoint import Checkpoint
-from egmm.em.covariance import is_diagonal, resolve_covariance
+from egmm.em.completion import DataMoments, data_moments
+from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import ebic_of, n_free_parameters
+from egmm.em.factors import most_factors
+from egmm.em.factors import variances as diagonals
 from egmm.em.fit import (
     EXPECTED_PASSES,
     FitResult,
@@ -40,14 +44,26 @@ from egmm.em.fit import (
     fit,
     seconds_in_numpy,
 )
+from egmm.em.noise import check_box
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
-from egmm.em.start import make_ridge
+from egmm.em.start import LOW_RANK_RIDGE, RIDGE, make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
-from egmm.em.summary import DataSummary, summarise, total_moments
-from egmm.fitted import FittedMixture, assign_rows, model_parameters, naming_entries, open_rows
+from egmm.em.summary import DataSummary, summarise
+from egmm.em.tails import TAILS, check_tails
+from egmm.fitted import (
+    FittedMixture,
+    assign_rows,
+    degrees_of,
+    known_partition,
+    model_parameters,
+    naming_entries,
+    noise_of,
+    open_rows,
+)
+from egmm.knowledge import NOTHING, Given, Knowledge, read_knowledge
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
 from egmm.rows.device import DeviceRows
@@ -57,9 +73,12 @@ STARTS = ("kmeans", "random", "mixture")
 STREAM_STARTS = 5
 ENGINES = ("auto", "numpy", "numba")
 
+FAR = 1e6
+"""Deviations between a batch and all clusters beyond which squares hide what is within clusters."""
+
 
 class ModelFit(NamedTuple):
-    """A fit of an estimator's model, and the focal sets it has."""
+    """A fit of an estimator's model, with its focal sets."""
 
     focal_sets: FocalSets
     result: FitResult
@@ -68,7 +87,7 @@ class ModelFit(NamedTuple):
 class EGMM(ClusterMixin, FittedMixture):
     r"""Evidential Gaussian mixture: a Gaussian on every allowed set of clusters, fitted by EM.
 
-    Each object gets a mass function: it may belong to cluster {1}, or to {1,2}, "one of these, the data cannot say".
+    Each row gets a mass function: mass on {1} means cluster 1, mass on {1,2} means one of the two.
 
     .. math:: p(x) = \sum_{j=1}^{M} \pi_j \, \mathcal N\!\Big(x;\ \frac{1}{|A_j|} \sum_{k \in A_j} \mu_k,\ \Sigma\Big)
 
@@ -85,47 +104,60 @@ class EGMM(ClusterMixin, FittedMixture):
         Covariance model: EII VII EEI VEI EVI VVI EEE VEE EVE VVE EEV VEV EVV VVV, for equal (E) or varying (V) volume,
         shape and orientation of the clusters, or identity (I); scikit-learn's 'tied' (EEE), 'full' (VVV), 'diag' (VVI)
         and 'spherical' (VII); for a single feature also 'E' and 'V'. 'EEE' is the paper's. A meta-cluster's precision
-        and natural mean are the averages of its members'.
+        and natural mean are the averages of its members'. 'low-rank' is for many features: one covariance
+        :math:`\Lambda \Lambda^\top + \Psi` of a few factors and noise, which needs no more rows than features.
+    n_factors : int or 'auto', default='auto'
+        Number of factors of the low-rank covariance; 'auto' tries 1, 2, ... until EBIC falls. Other models have none.
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
         Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
         principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
-        (n_samples,) of labels 0 to C-1; or an array (n_clusters, n_features) of means. A given start is used once,
-        whatever `n_init`.
+        (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of means. A given
+        start is used once, whatever `n_init`.
     n_init : int, default=1
-        Number of named starts. The best likelihood among those that do not degenerate is kept; on large data, starts
-        are compared on the sample (see `accelerate`).
+        Number of starts. The best likelihood among non-degenerate fits is kept; on large data, starts are compared on
+        the sample (see `accelerate`).
     tol : float, default=1e-6
-        Tolerance on the mean log-likelihood per row: on the gain that is predicted to be still to come, or, with
-        ``accelerate=False``, on the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
+        Tolerance on the mean log-likelihood per row: on the predicted remaining gain or, with ``accelerate=False``, on
+        the last gain. The paper's 1e-3 on the total is ``tol=1e-3 / n_samples``.
     max_iter : int, default=1000
-        Most steps.
+        Maximum number of steps.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariance. A number is added to every variance; 0.01 is what the authors' code does. 'auto' is
-        1e-9 of each feature's variance within the start's clusters, whatever its unit.
+        1e-9 of each feature's variance within the start's clusters, whatever its unit; for 'low-rank' 0.005 of it,
+        and at least as much of each feature is noise.
     prior : {None, 'default'} or mapping, default=None
-        Conjugate prior of means and covariances, which keeps small clusters from collapsing. 'default' has Fraley and
-        Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
+        Conjugate prior of means and covariances, which prevents small clusters from collapsing. 'default' has Fraley
+        and Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
     certainty : float, default=0.0
         Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
         clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
         Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
+    noise : bool, default=False
+        Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
+        density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
+        from all rows and from those that are near others, and meta-clusters enter with one percent of the weight;
+        ``init='mixture'`` is the safest.
+    tails : {'gaussian', 't'}, default='gaussian'
+        't' has multivariate t distributions in place of Gaussians, with degrees of freedom that are estimated, the same
+        for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
+        not together with `noise`.
     accelerate : bool, default=True
-        Whether Anderson's method extrapolates EM's steps where EM crawls. Large data are also fitted on a sample first;
-        the full fit starts there. False is the paper's plain EM.
+        Whether to accelerate slow EM steps by Anderson extrapolation. Large data are also fitted on a sample first; the
+        full fit starts there. False is the paper's plain EM.
     random_state : int, RandomState instance or None, default=None
-        Seed of the named starts.
+        Random seed.
     engine : {'auto', 'numpy', 'numba'}, default='auto'
-        How a pass over the rows is computed; results agree. 'numba' is compiled at first use, in about six seconds, and
-        far faster on large data; 'auto' compiles where NumPy would take longer than ten seconds.
+        Implementation of passes over the rows; results agree. 'numba' compiles at first use, in about six seconds, and
+        is far faster on large data; 'auto' compiles if NumPy would take longer than ten seconds.
     n_jobs : int or None, default=None
-        Threads; None and -1 mean all cores this process may use. Results do not depend on it.
+        Number of threads; None and -1 mean all available cores. Results do not depend on it.
     warm_start : bool, default=False
-        Go on from the last fit, where it was of the same model, instead of a new start.
+        Continue from the last fit, if it was of the same model, instead of a new start.
     checkpoint : path, default=None
-        File for the state of a long fit, replaced every few steps. Fitted again after being killed, the model goes on
+        File for the state of a long fit, replaced every few steps. After being killed, the same fit resumes
         from it and ends with the same bits; at the end of the fit it is removed.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Attributes
     ----------
@@ -134,37 +166,53 @@ class EGMM(ClusterMixin, FittedMixture):
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
-        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE).
+        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE,
+        low-rank). With ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+    loadings_ : ndarray of shape (n_features, n_factors_)
+        :math:`\Lambda` of the low-rank covariance; only there.
+    noise_variances_ : ndarray of shape (n_features,)
+        Diagonal of :math:`\Psi`; only of the low-rank covariance.
+    n_factors_ : int
+        Number of factors; only of the low-rank covariance.
+    degrees_of_freedom_ : float
+        With ``tails='t'``, those of the components.
     focal_means_ : ndarray of shape (n_focal, n_features)
-        Mean of each focal set's Gaussian.
+        Mean of each focal set's Gaussian; of the empty set that of its uniform density.
     focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
-        Covariances of the focal sets' Gaussians.
+        Covariances of the focal sets' Gaussians; of the empty set, unless the covariance is shared, that of its uniform
+        density.
+    noise_box_ : ndarray of shape (2, n_features)
+        With `noise`, the smallest and the largest value of each feature.
     focal_sets_ : FocalSets
         The sets, in the order of `weights_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of largest pignistic probability of each row; only for rows in memory.
+        Cluster with the largest pignistic probability of each row, given labels and links; only for rows in memory.
+    label_conflict_ : ndarray of shape (n_samples,)
+        Conflict of each row's label with the mixture, between 0 and 1; the highest values indicate
+        suspicious labels. Only after a fit with `labels` to rows in memory.
     log_likelihood_ : float
         Total log-likelihood.
     log_likelihood_history_ : ndarray of shape (n_iter_ + 1,)
         Log-likelihood at the start and after each step.
     entropy_ : float
-        Total entropy of the rows' masses: how much the model leaves open.
+        Total entropy of the rows' masses.
     ebic_ : float
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
         Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
+        `noise` has two, its weight and its density, as in mclust; heavy tails have one.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     converged_ : bool
         Whether `tol` was reached.
     degenerate_ : bool
-        Whether a cluster ended with the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
-        direction to a millionth of the start's, or was nothing but ridge there already: its likelihood is then no
-        guide. Also whether a cluster that no row is of alone ran away, with its mean or variance far beyond the rows'.
+        Whether a cluster has the weight of fewer than n_features + 1 rows, or a covariance collapsed along some
+        direction to a millionth of the start's, or was only ridge there already; the likelihood is then meaningless.
+        Also whether a cluster with no rows of its own diverged, with its mean or variance far beyond the rows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where X had names.
+        Names of the columns, if X had names.
 
     References
     ----------
@@ -190,6 +238,7 @@ class EGMM(ClusterMixin, FittedMixture):
         *,
         focal_sets: str | FocalSets | Iterable[Iterable[int]] = "pairs",
         covariance: str = "EEE",
+        n_factors: int | Literal["auto"] = "auto",
         init: Any = "kmeans",
         n_init: int = 1,
         tol: float = 1e-6,
@@ -197,6 +246,8 @@ class EGMM(ClusterMixin, FittedMixture):
         reg_covar: float | Literal["auto"] = "auto",
         prior: str | Mapping[str, Any] | None = None,
         certainty: float = 0.0,
+        noise: bool = False,
+        tails: str = "gaussian",
         accelerate: bool = True,
         random_state: int | np.random.RandomState | None = None,
         engine: str = "auto",
@@ -208,6 +259,7 @@ class EGMM(ClusterMixin, FittedMixture):
         self.n_clusters = n_clusters
         self.focal_sets = focal_sets
         self.covariance = covariance
+        self.n_factors = n_factors
         self.init = init
         self.n_init = n_init
         self.tol = tol
@@ -215,6 +267,8 @@ class EGMM(ClusterMixin, FittedMixture):
         self.reg_covar = reg_covar
         self.prior = prior
         self.certainty = certainty
+        self.noise = noise
+        self.tails = tails
         self.accelerate = accelerate
         self.random_state = random_state
         self.engine = engine
@@ -233,71 +287,96 @@ class EGMM(ClusterMixin, FittedMixture):
 
     # Fitting ----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Fit the mixture to rows.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        *,
+        labels: Any = None,
+        reliability: Any = 1.0,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Self:
+        """Fit the mixture to rows, labels and links.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), scan or Dask collection
-            Rows; single precision and memory maps are read as they are, files and Dask chunks where they are.
+            Rows; NaN is a missing cell. Single precision and memory maps are read as they are, files and Dask chunks
+            where they are.
         y : Ignored
-            For scikit-learn's sake.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; an integer weight is the same as repeating the row.
+            Row weights; an integer weight is equivalent to repeating the row.
+        labels : array-like, list of sets, (mass, focal_sets) or CredalPartition, default=None
+            What is known about the clusters of rows: integers from 0 with -1 for unknown; sets of clusters, None for
+            unknown; probabilities (n_samples, n_clusters), NaN for unknown; or any mass functions. Focal sets that a
+            label excludes get no mass.
+        reliability : float or array-like of shape (n_samples,), default=1.0
+            Probability that a label can be trusted; the rest of its mass goes to the whole frame.
+        must_link : array-like of int of shape (n_pairs, 2), default=None
+            Pairs of rows in the same cluster: they share one mass function.
+        cannot_link : array-like of int of shape (n_pairs, 2), default=None
+            Pairs of rows in different clusters: the plausibility of sharing a cluster is penalised.
 
         Returns
         -------
         self : EGMM
         """
-        self._fit(X, sample_weight)
+        self._fit(X, sample_weight, Given(labels, reliability, must_link, cannot_link))
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, *, least_starts: int = 1) -> FitResult:
+    def _fit(self, X: Any, sample_weight: Any, given: Given = NOTHING, *, least_starts: int = 1) -> FitResult:
         check_parameters(self)
+        if given.is_any:
+            check_on_host("fit with labels or links", X)
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(open_rows(self, X, sample_weight, reset=True))
+                warn_of_many_features([resolve_covariance(self.covariance, rows.shape[1])], rows.shape[1])
                 opened.enter_context(one_blas_thread())
-                found = fit_model(self, rows, summary_of(self, rows), least_starts=least_starts)
+                knowledge = read_knowledge(given, rows.shape[0], self.n_clusters) if given.is_any else None
+                summary = summary_of(self, rows)
+                found = fit_model(self, rows, summary, least_starts=least_starts, knowledge=knowledge)
                 adopt(self, found)
                 self.__dict__.pop("_stream", None)
-            # Interrupted here, the model is fitted all the same.
-            set_labels(self, rows)
+            # If interrupted here, the model is still fitted.
+            set_labels(self, rows, knowledge)
         if found.result.is_interrupted:
             raise KeyboardInterrupt(f"fit stopped at step {self.n_iter_}; the model holds the best parameters so far")
         if not self.converged_:
             warnings.warn(
-                f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter, "
-                "loosen tol, or try fewer clusters or another start.",
+                f"EGMM did not converge in max_iter={self.max_iter} steps (tol={self.tol:g}); raise max_iter or "
+                "tol, or try fewer clusters or another start.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return found.result
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Learn from one more batch of a stream, by stepwise EM.
+        """Update the model with one batch of a stream, by stepwise EM.
 
-        It goes on from the model, whether that was fitted, loaded or made by earlier batches. Without a model, the
-        first batch is fitted as by `fit`, from five starts at least, since later batches cannot mend a bad one; it
-        must show every cluster. Each later batch moves the running statistics by a step of
-        (rows in the batch / rows seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`,
-        `entropy_` and `ebic_` are those of the rows seen, estimated by running means.
+        It continues from the current model, whether fitted, loaded or updated by earlier batches. Without a model, the
+        first batch is fitted as in `fit`, from at least five starts, since later batches cannot correct a bad one; it
+        must contain every cluster. Each later batch moves the running statistics by a step of (rows in the batch / rows
+        seen)^0.6, so that early masses are slowly forgotten. Afterwards `log_likelihood_`, `entropy_` and `ebic_`
+        describe the rows seen, estimated by running means.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The batch.
         y : Ignored
-            For scikit-learn's sake.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Row weights.
 
         Returns
         -------
         self : EGMM
         """
-        if place_of(X) is not None or is_elsewhere(self):
-            raise TypeError("partial_fit takes NumPy arrays alone; give the batch as one, to a model fitted to such.")
+        check_on_host("partial_fit", X, self)
         if not hasattr(self, "means_"):
             self._stream = Stream.from_fit(self._fit(X, sample_weight, least_starts=STREAM_STARTS))
             return self
@@ -309,7 +388,7 @@ class EGMM(ClusterMixin, FittedMixture):
             with np.errstate(all="ignore"):  # of rows so far away that no model fits them
                 self._stream = stream = before.after(rows, batch)
                 if not stream.is_proper:
-                    raise ValueError(f"{_distance(self, batch)}, too far for one model of all rows; fit the two apart.")
+                    raise ValueError(_why_no_step(self, batch.whole))
                 set_parameters(self, stream.params, stream.problem)
             set_log_likelihood(self, stream.weight * stream.mean_log_likelihood, stream.weight)
             self.entropy_ = stream.weight * stream.mean_entropy
@@ -323,7 +402,7 @@ class EGMM(ClusterMixin, FittedMixture):
 
 
 def check_parameters(model: EGMM) -> None:
-    """Refuse parameters that no fit could have, whatever the rows."""
+    """Validate parameters that do not depend on the rows."""
     check_integer("n_clusters", model.n_clusters, 1)
     check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
     check_integer("n_init", model.n_init, 1)
@@ -331,7 +410,8 @@ def check_parameters(model: EGMM) -> None:
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)
     check_choice("engine", model.engine, ENGINES)
-    for name in ("accelerate", "warm_start"):
+    check_choice("tails", model.tails, TAILS)
+    for name in ("noise", "accelerate", "warm_start"):
         if not isinstance(value := getattr(model, name), bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {value!r}.")
     if not (model.checkpoint is None or isinstance(model.checkpoint, str | PathLike)):
@@ -341,45 +421,67 @@ def check_parameters(model: EGMM) -> None:
         check_choice("reg_covar (a number >= 0 or a name)", model.reg_covar, ["auto"])
     else:
         check_real("reg_covar", model.reg_covar, 0.0)
+    if isinstance(model.n_factors, str):
+        check_choice("n_factors (a whole number >= 1 or a name)", model.n_factors, ["auto"])
+    else:
+        check_integer("n_factors", model.n_factors, 1)
 
 
 def summary_of(model: EGMM, rows: RowSource) -> DataSummary:
-    """What an estimator sees of rows before it is fitted."""
+    """Summary of the rows before a fit."""
     diagonal = is_diagonal(resolve_covariance(model.covariance, rows.shape[1]))
     random, with_sample = check_random(model.random_state), isinstance(model.init, str)
     with naming_entries(model, rows):
-        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample)
-    check_spread(summary.total.variances, getattr(model, "feature_names_in_", None))
+        summary = summarise(rows, random, diagonal=diagonal, with_sample=with_sample, with_box=bool(model.noise))
+    names = getattr(model, "feature_names_in_", None)
+    check_spread(summary.total.variances, names)
+    if summary.box is not None:
+        check_box(summary.box, names)
     return summary
 
 
 def fit_model(
-    model: EGMM, rows: RowSource, summary: DataSummary, *, least_starts: int = 1, gives_up: bool = False
+    model: EGMM,
+    rows: RowSource,
+    summary: DataSummary,
+    *,
+    least_starts: int = 1,
+    gives_up: bool = False,
+    knowledge: Knowledge | None = None,
 ) -> ModelFit:
-    """Fit the model that an estimator's parameters describe; the estimator itself is left as it is."""
+    """Fit the model described by an estimator's parameters, without changing the estimator."""
+    options: dict[str, Any] = {"least_starts": least_starts, "knowledge": (knowledge, rows)}
     if not _wants_neighbours(model):
         focal_sets = family(model)
-        specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+        specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
         return ModelFit(focal_sets, _run(model, rows, summary, specification))
-    first = FocalSets.simple(model.n_clusters)
-    specification = specify(model, summary, first, least_starts=least_starts)
+    first = FocalSets.simple(model.n_clusters, empty=bool(model.noise))
+    specification = specify(model, summary, first, **options)
     result = _run(model, rows, summary, specification, keeps_checkpoint=False)
     if result.is_interrupted:
         return ModelFit(first, result)
     mixture = assign.Mixture.of(
-        result.weights, result.means, result.covariances, first.shares, specification.covariance
+        result.weights,
+        result.means,
+        result.covariances,
+        first.shares,
+        specification.covariance,
+        specification.noise,
+        result.degrees,
     )
     products = assign.Reader(assign.plausibility_products, mixture, specification.engine)
-    focal_sets = FocalSets.neighbours(rows.reduce(products.read).values)
-    specification = specify(model, summary, focal_sets, least_starts=least_starts, gives_up=gives_up)
+    focal_sets = FocalSets.neighbours(rows.reduce(products.read).values, empty=bool(model.noise))
+    specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
 
 def family(model: EGMM) -> FocalSets:
     """The focal sets that an estimator asks for by name or as a list; all clusters must be in them."""
-    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters)
-    if focal_sets.has_empty:
-        raise ValueError("focal_sets must not hold the empty set: a Gaussian mixture gives it no density.")
+    focal_sets = FocalSets.of(model.focal_sets, model.n_clusters, empty=bool(model.noise))
+    if focal_sets.has_empty and not model.noise:
+        raise ValueError(
+            "focal_sets must not hold the empty set: Gaussians give it no density; noise=True gives it a uniform one."
+        )
     covered = focal_sets.membership.any(axis=0)
     if not covered.all():
         missing = int(covered.argmin())
@@ -398,12 +500,20 @@ def specify(
     least_starts: int = 1,
     gives_up: bool = False,
     engine: str | None = None,
+    knowledge: tuple[Knowledge | None, RowSource | None] = (None, None),
 ) -> Specification:
-    """What an estimator's parameters say of a fit to these rows."""
+    """What an estimator's parameters say of a fit to these rows, about which more may be known."""
+    known, rows = knowledge
     total, covariance = summary.total, resolve_covariance(model.covariance, summary.shape[1])
+    tails = check_tails(model.tails, covariance, noise=bool(model.noise))
+    if covariance == LOW_RANK and model.noise:
+        raise ValueError("noise=True is not for covariance='low-rank'; use a diagonal model such as 'EEI'.")
+    if tails and summary.has_missing:
+        raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute or drop them first.")
     if engine is None:
         one_pass = seconds_in_numpy(summary.shape, focal_sets.shares, covariance)
         engine = choose_engine(model.engine, EXPECTED_PASSES * one_pass)
+    n_factors = resolve_factors(model, covariance, summary.shape)
     return Specification(
         covariance=covariance,
         shares=focal_sets.shares,
@@ -417,7 +527,28 @@ def specify(
         accelerate=bool(model.accelerate),
         engine=engine,
         gives_up=gives_up,
+        evidence=None if known is None or rows is None else known.evidence(focal_sets, rows),
+        noise=summary.box if model.noise else None,
+        tails=tails,
+        n_factors=n_factors,
+        chooses_factors=bool(n_factors) and model.n_factors == "auto",
     )
+
+
+def resolve_factors(model: EGMM, covariance: str, shape: tuple[int, int]) -> int:
+    """Number of factors that an estimator asks for, the most to try where EBIC chooses, or 0 of other models."""
+    if covariance != LOW_RANK:
+        return 0
+    n_rows, n_features = shape
+    most = min(most_factors(n_features), n_rows - model.n_clusters - 1)
+    if most < 1:
+        raise ValueError(
+            f"covariance='low-rank' needs at least 4 features, and 2 rows more than clusters; got {n_features} "
+            f"features, {n_rows} rows and {model.n_clusters} clusters. Use 'EEE' or a diagonal model such as 'EEI'."
+        )
+    if model.n_factors == "auto" and model.checkpoint is not None:
+        raise ValueError("checkpoint must be None with n_factors='auto', which makes several fits; name a number.")
+    return most if model.n_factors == "auto" else check_integer("n_factors", model.n_factors, 1, most)
 
 
 def _run(
@@ -443,15 +574,15 @@ def _checkpoint(model: EGMM, summary: DataSummary, specification: Specification)
     prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
     seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
     settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
-    return Checkpoint(Path(model.checkpoint), [*summary.total, *settings, *init, one.certainty, *prior])
+    rows = (*summary.total, *summary.moments.complete)
+    return Checkpoint(Path(model.checkpoint), [*rows, *settings, one.n_factors, *init, one.certainty, *prior])
 
 
 def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:
-    """Where a fit starts: a name, labels, means or the last fit's parameters."""
+    """Start of a fit: a name, labels, means or the last fit's parameters."""
     (n_rows, n_features), units = summary.shape, summary.units
     if model.warm_start and _fits_on(model, focal_sets, n_features, covariance):
-        weights, means, covariances = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
-        return assign.in_units(weights, means, covariances, covariance, units)[0]
+        return _last_parameters(model, covariance, units)
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
@@ -466,9 +597,19 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     return check_prototypes(to_host(model.init), model.n_clusters, n_features)
 
 
+def _last_parameters(model: EGMM, covariance: str, units: Units) -> Parameters:
+    """Parameters of the last fit, as a batch of one."""
+    weights, means, covariances = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
+    params, _ = assign.in_units(weights, means, covariances, covariance, units)
+    degrees = degrees_of(model)
+    return params._replace(degrees=None if degrees is None else np.array([degrees]))
+
+
 def _fits_on(model: EGMM, focal_sets: FocalSets, n_features: int, covariance: str) -> bool:
-    """Whether the last fit is of the model asked for now; 'neighbours' finds its sets anew."""
+    """Whether the last fit is of the requested model; 'neighbours' finds its sets again."""
     if not hasattr(model, "means_") or model.means_.shape != (model.n_clusters, n_features):
+        return False
+    if (degrees_of(model) is not None) != (model.tails == "t"):
         return False
     return model.covariance_ == covariance and not _wants_neighbours(model) and focal_sets == model.focal_sets_
 
@@ -478,69 +619,91 @@ def _wants_neighbours(model: EGMM) -> bool:
 
 
 def _start_labels(model: EGMM, n_rows: int) -> IntArray:
-    labels = check_finite_matrix("init (labels)", to_host(model.init), (n_rows,))
-    if not np.isin(labels, np.arange(model.n_clusters)).all():
-        bad = labels[~np.isin(labels, np.arange(model.n_clusters))][0]
-        raise ValueError(f"init labels must be whole numbers from 0 to {model.n_clusters - 1}, got {bad:g}.")
+    labels, least = check_finite_matrix("init (labels)", to_host(model.init), (n_rows,)), -1 if model.noise else 0
+    is_known = np.isin(labels, np.arange(least, model.n_clusters))
+    if not is_known.all():
+        bad = labels[~is_known][0]
+        raise ValueError(f"init labels must be whole numbers from {least} to {model.n_clusters - 1}, got {bad:g}.")
     return labels.astype(np.int64)
 
 
 def _check_unchanged(model: EGMM) -> None:
-    """Refuse parameters set since the fit that a stream cannot follow."""
+    """Raise on parameters set since the fit that a stream cannot change."""
     now = model_parameters(model)
     for name, value in model._fitted_parameters.items():
         if now[name] != value:
             raise ValueError(
-                f"partial_fit goes on from a model with {name}={value}, but {name}={now[name]} was set since; "
-                "set it back, or call fit, or partial_fit of sklearn.base.clone(model), to begin anew."
+                f"partial_fit continues a model with {name}={value}, but {name}={now[name]} was set since; "
+                "reset it, or start again with fit, or with partial_fit of sklearn.base.clone(model)."
             )
 
 
-def _batch_moments(model: EGMM, rows: RowSource) -> Moments:
+def _batch_moments(model: EGMM, rows: RowSource) -> DataMoments:
     with naming_entries(model, rows):
-        total = total_moments(rows, diagonal=is_diagonal(model.covariance_))
-    check_spread(total.variances, getattr(model, "feature_names_in_", None))
+        total = data_moments(rows, diagonal=is_diagonal(model.covariance_), needs_all=False)
+    check_weight(total.whole.weight)
+    check_spread(total.whole.variances, getattr(model, "feature_names_in_", None))
     return total
 
 
 def _stream_of(model: EGMM, rows: RowSource) -> Stream:
-    """Return a stream that has seen what the fitted model has."""
-    # EBIC tells the rows' weight, which files of models do not hold.
+    """Stream with the statistics of the fitted model."""
+    # EBIC gives the rows' weight, which model files do not hold.
     weight = float(np.exp(2.0 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_))
     covariance, shares, diagonal = model.covariance_, model.focal_sets_.shares, is_diagonal(model.covariance_)
     centre = model.weights_ @ model.focal_means_
     offsets = model.focal_means_ - centre
     squares = offsets**2 if diagonal else offsets[:, :, None] * offsets[:, None, :]
-    spread = np.einsum("j,j...->...", model.weights_, model.stored_focal_covariances_ + squares)
+    within = model.stored_focal_covariances_ if diagonal else model.focal_covariances_
+    spread = np.einsum("j,j...->...", model.weights_, within + squares)
     total = Moments(weight, centre, weight * spread)
     engine = choose_engine(model.engine, seconds_in_numpy(rows.size, shares, covariance))
+    n_factors = model.n_factors_ if covariance == LOW_RANK else 0
     prior = make_prior(model.prior, total, model.n_clusters, covariance)
     units = Units.of(total)
-    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
-    within = params.variances.mean(axis=1)
-    ridge = make_ridge(model.reg_covar, within, units.squares(total.variances), units)[0] * units.scale**2
+    params, is_tailed = _last_parameters(model, covariance, units), degrees_of(model) is not None
+    share = LOW_RANK_RIDGE if n_factors else RIDGE
+    ridge = make_ridge(model.reg_covar, params.variances.mean(axis=1), units.squares(total.variances), units, share)
     empty = ArrayRows(np.empty((0, len(centre))))
-    problem = Problem.of_one(empty, total, shares, covariance, ridge, engine, prior, model.certainty)
+    args = (prior, model.certainty, noise_of(model), is_tailed, n_factors)
+    problem = Problem.of_one(empty, total, shares, covariance, ridge[0] * units.scale**2, engine, *args)
     return Stream.from_model(problem, params, model.log_likelihood_, model.entropy_)
 
 
-def _distance(model: EGMM, batch: Moments) -> str:
-    """Say how far a batch is from the model."""
+def _why_no_step(model: EGMM, batch: Moments) -> str:
+    """Say why there is no model after a batch: it is far away, or a covariance collapses."""
     within = model.stored_focal_covariances_
-    variances = within if is_diagonal(model.covariance_) else np.einsum("...dd->...d", within)
+    variances = within if is_diagonal(model.covariance_) else diagonals(within)
     spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
     away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
     column = int(away.argmax())
-    return f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}"
+    if away[column] < FAR:
+        return (
+            "X leaves a covariance that is not positive definite; use larger batches, a larger reg_covar, "
+            "prior='default' or fewer clusters."
+        )
+    return (
+        f"X lies {away[column]:.3g} deviations from the nearest cluster in column {column}, too far for one model of "
+        "all rows; fit the two apart."
+    )
 
 
-def set_labels(model: EGMM, rows: Any) -> None:
+def set_labels(model: EGMM, rows: Any, knowledge: Knowledge | None = None) -> None:
     """Set labels of rows in memory; those of an earlier fit are not these rows'. Fitted arrays follow the rows."""
-    model.__dict__.pop("labels_", None)
-    if isinstance(rows, ArrayRows | DeviceRows):
-        model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+    for name in ("labels_", "label_conflict_"):
+        model.__dict__.pop(name, None)
     if isinstance(rows, DeviceRows):
+        model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
         follow(model, rows.where)
+    if not isinstance(rows, ArrayRows):
+        return
+    if knowledge is None:
+        model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+        return
+    model.labels_ = known_partition(model, rows, knowledge).labels()
+    if knowledge.labels is not None:
+        mass = assign_rows(model, rows, assign.masses, list(model.focal_sets_.labels))
+        model.label_conflict_ = knowledge.conflict(mass, model.focal_sets_)
 
 
 def adopt(model: EGMM, found: ModelFit) -> None:
@@ -560,17 +723,25 @@ def adopt(model: EGMM, found: ModelFit) -> None:
 def set_parameters(model: EGMM, params: Parameters, problem: Problem) -> None:
     """Set an estimator's parameters from those of a batch of one."""
     layout, units = problem.layout, problem.units
-    focal_means, focal_covariances = focal_parameters(params, layout.shares, units, is_shared=layout.is_shared)
+    focal_means, focal_covariances = focal_parameters(
+        params, layout.shares, units, is_shared=layout.is_shared, noise=layout.noise
+    )
     covariances = units.covariances_out(params.covariances[0], diagonal=layout.diagonal)
     model.weights_ = params.weights[0]
     model.means_ = params.means[0] * units.scale + units.centre
     model.focal_means_ = focal_means
     model.stored_covariances_ = covariances[0] if layout.is_shared else covariances
     model.stored_focal_covariances_ = focal_covariances
+    model.__dict__.pop("noise_box_", None)
+    if layout.noise is not None:
+        model.noise_box_ = np.array(layout.noise)
+    model.__dict__.pop("degrees_of_freedom_", None)
+    if params.degrees is not None:
+        model.degrees_of_freedom_ = float(params.degrees[0])
     model.covariance_ = str(problem.settings.model[0])
     n_rows, n_features = float(problem.settings.weight[0]), len(units.centre)
-    args = (layout.shares, model.covariance_, layout.certainty, n_rows)
-    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args)
+    args = (layout.shares, model.covariance_, layout.certainty, n_rows, layout.n_factors)
+    model.n_parameters_ = n_free_parameters(model.weights_, n_features, *args, tails=layout.tails)
 
 
 def set_log_likelihood(model: EGMM, log_likelihood: float, weight: float) -> None:

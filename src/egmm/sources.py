@@ -1,4 +1,4 @@
-"""Several fitted mixtures of as many clusters as sources of evidence about rows."""
+"""Fitted mixtures with the same number of clusters as sources of evidence."""
 
 import json
 from collections.abc import Sequence
@@ -21,55 +21,58 @@ from egmm.candidate import Candidate
 from egmm.elliptical import elliptical_criterion
 from egmm.mixture import EGMM
 from egmm.rows import is_remote, remote_rows
-from egmm.selection import NEXT_WEIGHT, Selection
+from egmm.search import NEXT_WEIGHT
+from egmm.selection import Selection
 
 CLOSE = 3.0
-"""Differences of EBIC below this are weak evidence (odds below 20 to 1): what is so close is named together."""
+"""Differences of EBIC below this are weak evidence (odds below 20 to 1); such alternatives are reported."""
 
 ROUND = ("EII", "VII")
-"""Covariance models that are multiples of the identity."""
+"""Covariance models with multiples of the identity."""
 
 LAST_TRIED = "The best number of clusters"
-"""How the note begins that warns of the end of the range."""
+"""Beginning of the note that warns about the end of the range."""
 
 
 class Choice(NamedTuple):
-    """The chosen candidate, and by how much the best single elliptical cluster exceeds the best mixture's EBIC."""
+    """The chosen candidate, and the EBIC of the best single elliptical cluster minus that of the best mixture."""
 
     candidate: Candidate
     single_gap: float = float("-inf")
 
 
 class Products(NamedTuple):
-    """Sums over rows of products of two models' probabilities, a sum that adds."""
+    """Sums over rows of products of two models' probabilities."""
 
     values: FloatArray
-    """(n_models, C, C): of each model's clusters (rows) with the first model's (columns)."""
+    """(n_models, C, C): clusters of each model (rows) by those of the first model (columns)."""
 
     def plus(self, other: Self) -> "Products":
-        """Return the products of both sets of rows together."""
+        """Return the sum of both products."""
         return Products(self.values + other.values)
 
 
 class Sources(NamedTuple):
-    """Fitted mixtures, how much each counts, and which of its clusters is which."""
+    """Fitted mixtures, their weights, and the matching of their clusters."""
 
     models: tuple[EGMM, ...]
-    """The first is the chosen one."""
+    """The first one is the selected model."""
     shares: FloatArray
     """(n_models,), summing to one."""
     orders: IntArray
-    """(n_models, C): the cluster of each model that is the first model's cluster k."""
+    """(n_models, C): cluster of each model matched to cluster k of the first model."""
     is_united: bool
-    """Whether they speak together; otherwise the first speaks alone."""
+    """Whether all models are combined; otherwise only the first is used."""
 
     @property
     def focal_sets(self) -> FocalSets:
         """Sets that carry mass."""
-        return clusters_and_pairs(self.orders.shape[1]) if self.is_united else self.models[0].focal_sets_
+        own: FocalSets = self.models[0].focal_sets_
+        united = clusters_and_pairs(self.orders.shape[1])
+        return own if not self.is_united else united.with_empty() if own.has_empty else united
 
     def probabilities(self, X: FloatArray) -> FloatArray:
-        """Pignistic probabilities of rows in memory, (n, C): the weighted mean of the models'."""
+        """Pignistic probabilities of rows in memory, (n, C): the weighted mean over models."""
         total = np.zeros((X.shape[0], self.orders.shape[1]))
         for model, share, order in zip(self.models, self.shares, self.orders, strict=True):
             total += share * to_host(model.predict_proba(X))[:, order]
@@ -77,18 +80,28 @@ class Sources(NamedTuple):
 
     def masses(self, X: FloatArray) -> FloatArray:
         """Masses of rows in memory, (n, M)."""
-        return unite_pairs(self.probabilities(X))[0] if self.is_united else to_host(self.models[0].predict_mass(X))
+        if not self.is_united:
+            return np.asarray(to_host(self.models[0].predict_mass(X)))
+        united = unite_pairs(self.probabilities(X))[0]
+        return self._with_noise(united, X) if self.focal_sets.has_empty else united
+
+    def _with_noise(self, united: FloatArray, X: FloatArray) -> FloatArray:
+        """Masses with the weighted mean of what the models have on the empty set."""
+        noise = sum(
+            share * to_host(model.predict_mass(X))[:, :1] for model, share in zip(self.models, self.shares, strict=True)
+        )
+        return np.concatenate([noise, (1 - noise) * united], axis=1)
 
     def log_densities(self, X: FloatArray) -> FloatArray:
-        """Log-density of rows in memory, (n,): that of the mixture of the models."""
+        """Log-density of rows in memory, (n,), under the mixture of the models."""
         found = [to_host(model.score_samples(X)) for model in self.models]
         return np.asarray(logsumexp(found, axis=0, b=self.shares[:, None]))
 
 
 def sound_candidates(selection: Selection) -> list[Candidate]:
-    """Sound candidates, or an error that says why there is none."""
+    """Sound candidates; raise with the reasons if there are none."""
     sound = [candidate for candidate in selection.candidates if candidate.is_sound]
-    # One round cluster of fewer rows than features counts as degenerate, for want of rows, but has not collapsed.
+    # One spherical cluster with fewer rows than features counts as degenerate but has not collapsed.
     sound = sound or [c for c in selection.candidates if c.is_fitted and c.n_clusters == 1 and c.covariance in ROUND]
     if sound:
         return sound
@@ -101,52 +114,52 @@ def sound_candidates(selection: Selection) -> list[Candidate]:
         for why, group in groupby(reasons, key=lambda reason: reason[0])
     ]
     raise ValueError(
-        f"No candidate gave a sound fit ({'; '.join(listed)}). Try fewer clusters, leave out constant or dependent "
-        "columns, or give a number as reg_covar."
+        f"No candidate gave a sound fit ({'; '.join(listed)}); use fewer clusters, drop constant or dependent "
+        "columns, or set reg_covar to a number."
     )
 
 
 def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) -> Choice:
-    """The selected candidate, unless one cluster of another shape describes the rows clearly better than mixtures."""
+    """The selected candidate, unless one non-Gaussian cluster fits the rows clearly better than mixtures."""
     wanted = (selection.n_clusters, selection.covariance)
     chosen = next((c for c in sound if (c.n_clusters, c.covariance) == wanted), sound[0])
     single = [c for c in sound if c.n_clusters == 1]
-    if chosen.n_clusters == 1 or not single or is_remote(X):
+    if chosen.n_clusters == 1 or not single or is_remote(X) or np.isnan(X).any():
         return Choice(chosen)
     gap = elliptical_criterion(to_host(X), weight) - max(candidate.value("ebic") for candidate in sound)
     return Choice(max(single, key=lambda c: c.value("ebic")) if gap >= CLOSE else chosen, gap)
 
 
 def notes_on_choice(selection: Selection, sound: list[Candidate], choice: Choice) -> list[str]:
-    """What to know before the choice is trusted."""
+    """Warnings about the choice."""
     chosen = choice.candidate
     counts = sorted({candidate.n_clusters for candidate in sound})
     best = {count: max(c.value("ebic") for c in sound if c.n_clusters == count) for count in counts}
     notes = []
     if chosen.n_clusters == 1:
-        notes.append("No cluster structure found: a single cluster describes the rows best.")
+        notes.append("No cluster structure found: a single cluster fits the rows best.")
     elif chosen.n_clusters == max(c.n_clusters for c in selection.candidates) and len(counts) > 1:
-        notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried: more may be better; raise n_clusters.")
+        notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried; raise n_clusters to try more.")
     gaps = {count: best[count] - best[chosen.n_clusters] for count in counts if count != chosen.n_clusters}
     close = [f"{count} (EBIC {gap:+.1f})" for count, gap in gaps.items() if abs(gap) < CLOSE]
     if chosen.n_clusters > 1 and abs(choice.single_gap) < CLOSE:
-        notes.append(f"One cluster that is not Gaussian is about as good (EBIC {choice.single_gap:+.1f}).")
+        notes.append(f"One non-Gaussian cluster fits about as well (EBIC {choice.single_gap:+.1f}).")
     if close:
-        notes.append(f"Other numbers of clusters are about as good: {', '.join(close)}.")
+        notes.append(f"Other numbers of clusters fit about as well: {', '.join(close)}.")
     return notes
 
 
 def gather_sources(
     candidates: Sequence[Candidate], chosen: Candidate, X: Any, sample_weight: Any, *, is_united: bool
 ) -> Sources:
-    """Take candidates of equally many clusters for sources, the chosen one first.
+    """Use candidates with the same number of clusters as sources, the selected one first.
 
-    By EBIC each counts for 0.85 of the next better one, times the agreement of its partition with those of all: models
-    that fit badly, or see what no other does, are unreliable.
+    Ordered by EBIC, each has 0.85 of the weight of the next better one, times the agreement of its partition with all:
+    models that fit badly, or disagree with the others, are unreliable.
     """
     ranked = sorted(candidates, key=lambda candidate: -candidate.value("ebic"))
     reliability = {id(c): NEXT_WEIGHT**rank * _agreement(c) for rank, c in enumerate(ranked)}
-    # Of one cluster all models say the same.
+    # With one cluster all models agree.
     others = [c for c in ranked if c is not chosen and is_united and chosen.n_clusters > 1]
     heard = [chosen, *others]
     weights = np.array([reliability[id(candidate)] for candidate in heard])
@@ -156,12 +169,12 @@ def gather_sources(
 
 
 def _agreement(candidate: Candidate) -> float:
-    """Agreement with the others; 1 where there are none to agree with."""
+    """Agreement with the others; 1 if there are none."""
     return 1.0 if np.isnan(candidate.agreement) else max(candidate.agreement, 0.0)
 
 
 def _nameless(model: EGMM) -> EGMM:
-    """A copy that takes any array: names are checked before, and labels of the rows are kept elsewhere."""
+    """A copy without feature names and labels; names are checked earlier, and labels are stored elsewhere."""
     bare = copy(model)
     for name in ("feature_names_in_", "labels_"):
         bare.__dict__.pop(name, None)
@@ -169,7 +182,7 @@ def _nameless(model: EGMM) -> EGMM:
 
 
 def _match(models: Sequence[EGMM], X: Any, sample_weight: Any) -> IntArray:
-    """Clusters of each model in the order of the first model's, such that most probability is common."""
+    """Clusters of each model in the order of the first model's, maximising the common probability."""
     rows = remote_rows(X, sample_weight, None)
     if rows is None:
         products = BlockReader("products", models=tuple(models))(X, sample_weight)
@@ -181,7 +194,7 @@ def _match(models: Sequence[EGMM], X: Any, sample_weight: Any) -> IntArray:
 
 
 class BlockReader:
-    """A function of a block of rows and their weights that row sources apply; it can be sent to other processes."""
+    """A picklable function of a block of rows and weights, for row sources."""
 
     def __init__(
         self,
@@ -195,7 +208,7 @@ class BlockReader:
         self._rule, self._reward = rule, reward
 
     def __call__(self, X: FloatArray, sample_weight: FloatArray | None = None) -> Any:
-        """Read what was asked for off a block."""
+        """Apply the requested function to a block."""
         return getattr(self, f"_{self._kind}")(X, sample_weight)
 
     def _products(self, X: FloatArray, weight: FloatArray | None) -> Products:
@@ -219,7 +232,7 @@ class BlockReader:
         return first_best(self._known.masses(X))
 
     def _members(self, X: FloatArray, _: Any) -> FloatArray:
-        """Members of the chosen sets as 1 and 0: row sources give numbers."""
+        """Members of the chosen sets as 1 and 0, since row sources return numbers."""
         chosen: BoolArray = choose_sets(self._known.masses(X), self._known.focal_sets, self._rule, self._reward)
         return chosen.astype(np.float64)
 
@@ -230,7 +243,7 @@ class BlockReader:
 
 
 def to_document(sources: Sources) -> dict[str, Any]:
-    """Sources as JSON holds them."""
+    """Sources as a JSON document."""
     return {
         "weights": sources.shares.tolist(),
         "clusters": sources.orders.tolist(),
@@ -240,7 +253,7 @@ def to_document(sources: Sources) -> dict[str, Any]:
 
 
 def from_document(document: dict[str, Any]) -> Sources:
-    """Sources that `to_document` wrote, checked: people edit JSON."""
+    """Sources from a JSON document, validated, since JSON may be edited."""
     models = tuple(_read_model(entry) for entry in document["models"])
     if not models:
         raise ValueError("its list of models is empty")

@@ -18,7 +18,7 @@ def test_clusters_without_a_class_keep_their_order():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: match_clusters([[1.0]], [[1.0, 0]]), "There are 2 classes but only 1 clusters to match to them."),
+        (lambda: match_clusters([[1.0]], [[1.0, 0]]), "The number of classes, 2, exceeds the number of clusters, 1."),
         (lambda: match_clusters([[1.0]], [[1.0], [1.0]]), "targets must have shape (1, n), got (2, 1)."),
         (lambda: match_clusters([[np.nan]], [[1.0]]), "probabilities must be finite, but entry (0, 0) is nan."),
         (

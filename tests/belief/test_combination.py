@@ -160,8 +160,8 @@ def opposed():
 
 def test_total_conflict_is_an_error_that_counts():
     message = (
-        "2 of 4 rows are in total conflict, the first is row 1: no set is left to carry their mass; "
-        "choose on_conflict='vacuous' or 'empty', or discount first."
+        "2 of 4 rows are in total conflict, the first is row 1; "
+        "use on_conflict='vacuous' or 'empty', or discount first."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         combine(*opposed())
@@ -270,9 +270,9 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (combine, ValueError, "There is nothing to combine: give at least one source."),
-        (combine_masses, ValueError, "There is nothing to combine: give at least one source."),
-        (lambda: combine([GOOD, GOOD]), TypeError, "combine takes CredalPartition objects, got list."),
+        (combine, ValueError, "combine needs at least one source."),
+        (combine_masses, ValueError, "combine needs at least one source."),
+        (lambda: combine([GOOD, GOOD]), TypeError, "combine expects CredalPartition objects, got list."),
         (
             lambda: combine(GOOD, rule="smets"),
             ValueError,
@@ -291,7 +291,7 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
         (
             lambda: combine(GOOD, CredalPartition.from_labels([0, 1])),
             ValueError,
-            "Sources must have the same rows, but source 0 has 1 and source 1 has 2.",
+            "Sources must have the same number of rows, but source 0 has 1 and source 1 has 2.",
         ),
         (
             lambda: combine_masses(([[0.5, 0.5, -0.1]], FULL)),
@@ -301,12 +301,12 @@ GOOD = CredalPartition([[0.5, 0.25, 0.25]], FULL)
         (
             lambda: combine(GOOD, CredalPartition.from_labels([0], 2), rule="cautious"),
             ValueError,
-            "needs the full power set, but source 1 has 2 of the 3 sets; write it over FocalSets.full(2) first.",
+            "needs the full power set, but source 1 has 2 of the 3 sets; embed it in FocalSets.full(2) first.",
         ),
         (
             lambda: canonical_weights([[0, 0.5, 0.5]], FocalSets.singletons(2, empty=True)),
             ValueError,
-            "canonical_weights needs the full power set, but mass has 2 of the 3 sets; write it over FocalSets.full(2)",
+            "canonical_weights needs the full power set, but mass has 2 of the 3 sets; embed it in FocalSets.full(2)",
         ),
         (
             lambda: canonical_weights([[1, 0, 0]], FULL),
@@ -376,8 +376,8 @@ def test_dubois_prade_refuses_what_would_take_minutes(n_clusters: int, n_sources
     focal = FocalSets.full(n_clusters)
     source = CredalPartition(np.full((1, len(focal)), 1 / len(focal)), focal)
     expected = (
-        f"rule='dubois-prade' would tell {n_products} products of sets apart; combine fewer sources at a time, use "
-        "smaller families, or a rule such as 'yager', which keeps no unions."
+        f"rule='dubois-prade' would track {n_products} products of sets; combine fewer sources at a time, use "
+        "smaller families, or a rule such as 'yager', which needs no unions."
     )
     with pytest.raises(ValueError, match=re.escape(expected)):
         combine(*[source] * n_sources, rule="dubois-prade")

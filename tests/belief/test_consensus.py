@@ -63,7 +63,7 @@ def test_a_source_of_no_weight_is_not_heard():
     [
         ([], None, ValueError, "sources must hold at least one CredalPartition, got none"),
         ([[0.5, 0.5]], None, TypeError, r"sources\[0\] must be a CredalPartition, got list"),
-        ([CERTAIN, CERTAIN[:2]], None, ValueError, "sources must have equally many rows, got 4 and 2"),
+        ([CERTAIN, CERTAIN[:2]], None, ValueError, "sources must have the same number of rows, got 4 and 2"),
         ([CERTAIN, OTHER], [1, -1], ValueError, r"weights must be >= 0 and not all zero, got \[1.0, -1.0\]"),
         ([CERTAIN, OTHER], [1, 2, 3], ValueError, "weights"),
         ([CERTAIN, CredalPartition.from_labels([0, 0, 0, 0])], None, ValueError, "3"),

@@ -169,12 +169,12 @@ def test_of_takes_a_family_and_lists():
         (lambda: FocalSets.of([{0}], 0), ValueError, "n_clusters must be an integer from 1 to 63, got 0."),
         (lambda: FocalSets([], 2), ValueError, "A family of focal sets needs at least one set, got an empty list."),
         (lambda: FocalSets.of([], 2), ValueError, "A family of focal sets needs at least one set, got an empty list."),
-        (lambda: FocalSets([4], 2), ValueError, "bit mask 4 is no subset of 2 clusters (0 to 2**2 - 1)."),
-        (lambda: FocalSets([-1], 2), ValueError, "bit mask -1 is no subset of 2 clusters (0 to 2**2 - 1)."),
+        (lambda: FocalSets([4], 2), ValueError, "bit mask 4 is not a subset of 2 clusters (0 to 2**2 - 1)."),
+        (lambda: FocalSets([-1], 2), ValueError, "bit mask -1 is not a subset of 2 clusters (0 to 2**2 - 1)."),
         (
             lambda: FocalSets([1.5], 2),
             TypeError,
-            "masks must be a sequence of integers, got shape (1,) of float64; FocalSets.from_sets takes",
+            "masks must be a sequence of integers, got shape (1,) of float64; use FocalSets.from_sets",
         ),
         (
             lambda: FocalSets.full(14),

@@ -294,7 +294,9 @@ class Balanced(HTMLParser):
 
 
 def test_notebook_table():
-    words = Balanced(SMALL._repr_html_()).words
+    page = SMALL._repr_html_()
+    assert "api/packages/egmm.html#egmm.CredalPartition'" in page
+    words = Balanced(page).words
     assert "Credal partition: 2 rows, 2 clusters, 3 focal sets" in words
     for word in ("{1}", "{2}", "{1,2}", "0.350", "0.200", "0.450"):
         assert word in words
@@ -320,7 +322,7 @@ def test_notebook_table():
             "mass must be numeric, got an array of dtype <U1.",
         ),
         (lambda: CredalPartition([[1, 0, 0]], "full"), TypeError, "focal_sets must be a FocalSets, got str"),
-        (lambda: SMALL[0, 1], TypeError, "A partition is indexed by rows alone; use .mass for its columns."),
+        (lambda: SMALL[0, 1], TypeError, "A partition is indexed by rows only; use .mass for columns."),
         (lambda: SMALL[None], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got None."),
         (lambda: SMALL[True], TypeError, "A partition is indexed by a number, a slice or a vector of rows, got True."),
         (lambda: SMALL[[[0, 1]]], TypeError, "indexed by a number, a slice or a vector of rows, got [[0, 1]]."),
@@ -357,12 +359,12 @@ def test_notebook_table():
         (
             lambda: CredalPartition.concatenate([SMALL, SMALL.mass]),
             TypeError,
-            "concatenate takes CredalPartition objects, got ndarray.",
+            "concatenate expects CredalPartition objects, got ndarray.",
         ),
         (
             lambda: CredalPartition.concatenate([]),
             ValueError,
-            "There is nothing to concatenate: give at least one partition.",
+            "concatenate needs at least one partition.",
         ),
         (
             lambda: CredalPartition.concatenate([SMALL, CredalPartition.from_labels([2])]),
@@ -449,5 +451,5 @@ MASKED = np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]])
     ],
 )
 def test_what_is_below_a_mask_is_no_value(use: Callable[[], object], name: str) -> None:
-    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked, which have no value; "):
+    with pytest.raises(ValueError, match=f"^{name} has 1 entry of 2 masked;  "):
         use()

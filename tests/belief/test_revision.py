@@ -118,7 +118,7 @@ def test_normalise():
         (
             lambda: condition(MASS, FULL, set()),
             ValueError,
-            "members must hold at least one cluster: nothing can be learnt from the empty set.",
+            "members must hold at least one cluster; conditioning on the empty set is not defined.",
         ),
         (
             lambda: condition(MASS, FULL, {2}),

@@ -60,7 +60,7 @@ def test_parquet_is_readable_by_others(tmp_path):
 def test_no_pickle_is_read(tmp_path):
     bomb = np.array([object()], dtype=object)
     np.savez(tmp_path / "p.npz", mass=bomb, masks=np.array([1]), n_clusters=1)
-    with pytest.raises(ValueError, match="holds no credal partition: its arrays are damaged or hold other things"):
+    with pytest.raises(ValueError, match="is not a credal partition: its arrays are damaged or not numeric"):
         CredalPartition.load(tmp_path / "p.npz")
 
 
@@ -68,7 +68,7 @@ def test_broken_files(path):
     PARTITION.save(path)
     for content in (b"", b"no such thing", path.read_bytes()[:200]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=re.escape(f"{path} holds no credal partition: ")) as raised:
+        with pytest.raises(ValueError, match=re.escape(f"{path} is not a credal partition: ")) as raised:
             CredalPartition.load(path)
         assert "pickle" not in str(raised.value)
 
@@ -81,7 +81,7 @@ def test_any_damaged_byte_leaves_a_partition_or_a_plain_error(path):
         try:
             CredalPartition.load(path)
         except ValueError as error:
-            assert str(error).startswith(f"{path} holds no credal partition: ")  # noqa: PT017 - most bytes, not all
+            assert str(error).startswith(f"{path} is not a credal partition: ")  # noqa: PT017 - most bytes, not all
 
 
 def test_columns_of_parquet_are_found_by_name(tmp_path):
@@ -91,31 +91,31 @@ def test_columns_of_parquet_are_found_by_name(tmp_path):
     parquet.write_table(table.select(["{1,2}", "{2}", "{1}", "∅"]), tmp_path / "p.parquet")
     assert CredalPartition.load(tmp_path / "p.parquet") == PARTITION
     parquet.write_table(table.select(["{2}", "{1}", "∅"]), tmp_path / "p.parquet")
-    with pytest.raises(ValueError, match=r"p\.parquet holds no credal partition: its columns lack '\{1,2\}'\."):
+    with pytest.raises(ValueError, match=r"p\.parquet is not a credal partition: its columns lack '\{1,2\}'\."):
         CredalPartition.load(tmp_path / "p.parquet")
 
 
 def test_an_array_under_the_name_of_an_archive(tmp_path):
     np.save(tmp_path / "p.npy", np.ones(3))
     (tmp_path / "p.npy").rename(tmp_path / "p.npz")
-    with pytest.raises(ValueError, match=r"p\.npz holds no credal partition: it is no npz file, or a damaged one"):
+    with pytest.raises(ValueError, match=r"p\.npz is not a credal partition: it is not an npz file, or is damaged"):
         CredalPartition.load(tmp_path / "p.npz")
 
 
 def test_other_files(tmp_path):
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(ValueError, match=r"holds no credal partition: it has no 'mass'\."):
+    with pytest.raises(ValueError, match=r"is not a credal partition: it has no 'mass'\."):
         CredalPartition.load(tmp_path / "other.npz")
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"x": [1.0]}), tmp_path / "other.parquet")
-    with pytest.raises(ValueError, match=re.escape("no credal partition: its schema lacks 'egmm.credal_partition'.")):
+    with pytest.raises(ValueError, match=re.escape("credal partition: its schema lacks 'egmm.credal_partition'.")):
         CredalPartition.load(tmp_path / "other.parquet")
 
 
 def test_masses_are_validated_on_load(tmp_path):
     np.savez(tmp_path / "p.npz", mass=[[0.5]], masks=[1], n_clusters=1)
-    with pytest.raises(ValueError, match=r"p\.npz holds no credal partition: mass rows must .* row 0 sums to 0\.5\."):
+    with pytest.raises(ValueError, match=r"p\.npz is not a credal partition: mass rows must .* row 0 sums to 0\.5\."):
         CredalPartition.load(tmp_path / "p.npz")
 
 
@@ -162,12 +162,12 @@ def test_masses_are_read_from_the_tables_of_the_command_line(tmp_path):
     ("text", "message"),
     [
         ("row,name\n1,Anna\n", "it has no column named by a set"),
-        ("", "it is empty or no CSV file"),
+        ("", "it is empty or not a CSV file"),
         ("{1},{2}\n0.5,x\n", "could not convert string to float"),
         ("{1},{2}\n0.5,0.1\n", "must sum to 1"),
     ],
 )
 def test_tables_without_masses_are_refused(tmp_path, text, message):
     (tmp_path / "masses.csv").write_text(text)
-    with pytest.raises(ValueError, match=f"masses.csv holds no credal partition: .*{message}"):
+    with pytest.raises(ValueError, match=f"masses.csv is not a credal partition: .*{message}"):
         CredalPartition.load(tmp_path / "masses.csv")

@@ -142,7 +142,7 @@ def test_distances_refuse_bad_arguments(distance):
         distance(good, ([[0.5, 0, 0]], FULL))
     with pytest.raises(ValueError, match="The frames differ: 2 and 3 clusters"):
         distance(good, ([[1, 0, 0]], FocalSets.singletons(3)))
-    with pytest.raises(ValueError, match=re.escape("Both sources must have the same rows, got 1 and 2.")):
+    with pytest.raises(ValueError, match=re.escape("Both sources must have the same number of rows, got 1 and 2.")):
         distance(good, ([[0.5, 0.1, 0.4]] * 2, FULL))
 
 
@@ -160,5 +160,5 @@ def test_no_rows():
         assert len(measure(np.zeros((0, 3)), FULL)) == 0
     for distance in DISTANCES:
         assert len(distance((np.zeros((0, 3)), FULL), (np.zeros((0, 3)), FULL))) == 0
-    with pytest.raises(ValueError, match=re.escape("The average nonspecificity of no rows is not defined.")):
+    with pytest.raises(ValueError, match=re.escape("The average nonspecificity is not defined for zero rows.")):
         average_nonspecificity(np.zeros((0, 3)), FULL)

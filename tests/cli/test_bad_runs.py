@@ -25,40 +25,40 @@ BAD_DATA = {
     "a column of text": (
         {"a.csv": "x,y\n1,red\n2,blue\n"},
         ["fit", "a.csv", "--columns", "x,y"],
-        "column 'y' has 'red', no number, at row 0",
+        "column 'y' has 'red', not a number, at row 1",
     ),
     "a word among numbers": (
         {"a.csv": "x,y\n1,3\n2,4\n5,six\n"},
         ["fit", "a.csv"],
-        "column 'y' has 'six', no number, at row 2 (counted from 0) of a.csv; leave the column out with --exclude",
+        "column 'y' has 'six', not a number, at row 3 (counted from 1) of a.csv; drop the column with --exclude",
     ),
     "thousands": (
         {"a.csv": 'x,y\n1,"1,234"\n2,"2,345"\n'},
         ["fit", "a.csv", "--columns", "x,y"],
-        "column 'y' has '1,234', no number, at row 0 (counted from 0) of a.csv; write numbers without a comma",
+        "column 'y' has '1,234', not a number, at row 1 (counted from 1) of a.csv; write numbers without a comma",
     ),
     "only text": (
         {"a.csv": "y\nred\nblue\nred\n"},
         ["fit", "a.csv"],
-        "a.csv has no column to cluster: y (text); name columns with --columns",
+        "a.csv has no column to cluster: y (text); select columns with --columns",
     ),
     "all rows with gaps": (
         {"a.csv": "x,y\n1,\n3,\n,5\n"},
         ["fit", "a.csv"],
-        "every row of a.csv has a missing cell, most of them in column 'y'; leave it out with --exclude",
+        "every row of a.csv has a missing cell, most of them in column 'y'; drop it with --exclude",
     ),
     "one row without gaps": (
         {"a.csv": "x,y\n1,\n3,4\n"},
         ["fit", "a.csv"],
-        "a.csv has 1 row; at least 2 are needed",
+        "a.csv has 1 row, but at least 2 are needed",
     ),
     "NaN for EM": ({"a.csv": "x,y\n1,2\n3,nan\n4,5\n"}, ["fit", "a.csv", "--missing", "em", "-c", "1"], "NaN at row 1"),
-    "infinity": ({"a.csv": "x,y\n1,2\ninf,2\n4,5\n"}, ["fit", "a.csv"], "column 'x' has no finite number at row 1"),
-    "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row; at least 2 are needed"),
+    "infinity": ({"a.csv": "x,y\n1,2\ninf,2\n4,5\n"}, ["fit", "a.csv"], "column 'x' has infinity at row 2"),
+    "one row": ({"a.csv": "x,y\n1,2\n"}, ["fit", "a.csv"], "a.csv has 1 row, but at least 2 are needed"),
     "too few rows": (
         {"a.csv": "x,y\n1,2\n3,4\n2,2\n"},
         ["fit", "a.csv", "-c", "5"],
-        "too few for 5 clusters; ask for fewer with",
+        "too few for 5 clusters; use fewer with",
     ),
     "equal rows": (
         {"a.csv": "x,y\n1,2\n1,2\n1,2\n"},
@@ -74,22 +74,22 @@ BAD_DATA = {
     "the label clustered": (
         {"a.csv": "x,k\n1,0\n2,1\n3,1\n"},
         ["fit", "a.csv", "--columns", "x,k", "--label", "k"],
-        "--label 'k' is also among --columns, but known classes are not clustered; leave it out.",
+        "--label 'k' is also in --columns, but known classes are not clustered; remove it there.",
     ),
     "the label clustered piece by piece": (
         {"a.csv": "x,k\n1,0\n2,1\n3,1\n"},
         ["fit", "a.csv", "--columns", "x,k", "--label", "k", "--stream"],
-        "--label 'k' is also among --columns",
+        "--label 'k' is also in --columns",
     ),
     "two equal names": ({"a.csv": "x,x\n1,2\n3,4\n"}, ["fit", "a.csv"], "two columns named 'x'"),
-    "unknown ending": ({"a.xlsx": "zip"}, ["fit", "a.xlsx"], "unknown ending"),
+    "unknown ending": ({"a.xlsx": "zip"}, ["fit", "a.xlsx"], "unknown suffix"),
     "damaged Parquet": ({"a.parquet": "abc"}, ["fit", "a.parquet"], "a.parquet cannot be read"),
     "ragged lines": ({"a.csv": "x,y\n1,2\n3\n"}, ["fit", "a.csv"], "a.csv cannot be read"),
     "files that differ": ({"d/a.csv": "x\n1\n2\n", "d/b.csv": "z\n1\n"}, ["fit", "d"], "has the columns z"),
-    "an empty directory": ({"d/readme.md": ""}, ["fit", "d"], "d has no data file in it"),
+    "an empty directory": ({"d/readme.md": ""}, ["fit", "d"], "d contains no data file"),
     "no model": ({"m.json": "{}"}, ["info", "m.json"], "m.json holds no EGMM model: it has no entry"),
     "missing model": ({}, ["info", "m.json"], "m.json does not exist"),
-    "directory for a model": ({}, ["info", "."], ". is a directory; name the model file in it, such as model.json"),
+    "directory for a model": ({}, ["info", "."], ". is a directory; pass the model file, such as model.json"),
     "json without a file": ({}, ["predict", "m.json", "a.csv", "--json"], "--json needs --out"),
 }
 
@@ -125,26 +125,29 @@ BAD_USAGE = {
     "unknown command": (["cluster"], "No such command"),
     "unknown option": (["fit", "rows.csv", "--speed"], "No such option"),
     "no data": (["fit"], "Missing argument"),
-    "clusters in words": (["fit", "rows.csv", "--clusters", "few"], "'few' is no number"),
-    "a backward range": (["fit", "rows.csv", "--clusters", "8:2"], "'8:2' runs backwards: write 2:8"),
-    "half a range": (["fit", "rows.csv", "--clusters", "2:"], "'2:' is no number"),
-    "a range of three": (["fit", "rows.csv", "--clusters", "2:4:8"], "'2:4:8' is no number"),
-    "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "goes beyond 63 clusters"),
+    "clusters in words": (["fit", "rows.csv", "--clusters", "few"], "'few' is not a number"),
+    "a backward range": (["fit", "rows.csv", "--clusters", "8:2"], "'8:2' is reversed; use 2:8"),
+    "half a range": (["fit", "rows.csv", "--clusters", "2:"], "'2:' is not a number"),
+    "a range of three": (["fit", "rows.csv", "--clusters", "2:4:8"], "'2:4:8' is not a number"),
+    "too many clusters": (["fit", "rows.csv", "--clusters", "1:200000000"], "exceeds the maximum of 63"),
     "too many to compare": (["compare", "rows.csv", "--clusters", "64"], "63"),
-    "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' goes beyond 63 clusters"),
+    "too many segments": (["segment", "rows.png", "--clusters", "64"], "'64' exceeds the maximum of 63"),
     "no way with gaps": (["fit", "rows.csv", "--missing", "mean"], "'mean' is not one of drop, em"),
-    "two choices": (["fit", "rows.csv", "--columns", "a", "--exclude", "b"], "--columns already chooses the columns"),
-    "two uses": (["fit", "rows.csv", "--label", "a", "--id", "a"], "'a' is also named by --label"),
-    "a column twice": (["fit", "rows.csv", "--columns", "width,width"], "--columns: 'width,width' has 'width' twice"),
+    "two choices": (["fit", "rows.csv", "--columns", "a", "--exclude", "b"], "cannot be combined with --columns"),
+    "two uses": (["fit", "rows.csv", "--label", "a", "--id", "a"], "'a' is also used by --label"),
+    "a column twice": (
+        ["fit", "rows.csv", "--columns", "width,width"],
+        "--columns: 'width,width' contains 'width' twice",
+    ),
     "a ridge in words": (["fit", "rows.csv", "--reg-covar", "some"], "'some' is neither auto nor a number >= 0"),
     "a ridge below zero": (["select", "rows.csv", "--reg-covar", "-1"], "'-1' is neither auto nor a number >= 0"),
     "certainty below zero": (["fit", "rows.csv", "--certainty", "-1"], "--certainty"),
     "no steps": (["fit", "rows.csv", "--max-iter", "0"], "--max-iter"),
-    "zero clusters": (["fit", "rows.csv", "--clusters", "0"], "'0' is no number"),
+    "zero clusters": (["fit", "rows.csv", "--clusters", "0"], "'0' is not a number"),
     "unknown covariance": (["fit", "rows.csv", "--covariance", "XXX"], "'XXX' is not one of"),
     "unknown model": (["fit", "rows.csv", "--model", "best"], "--model: 'best' is not one of auto, paper"),
     "an option auto has not": (["fit", "rows.csv", "--model", "auto", "--starts", "3"], "use --model paper"),
-    "stability of EGMM": (["fit", "rows.csv", "-c", "2", "--stability", "3"], "only --model auto"),
+    "stability of EGMM": (["fit", "rows.csv", "-c", "2", "--stability", "3"], "requires --model auto"),
     "unknown rule": (["fit", "rows.csv", "--rule", "best"], "'best' is not one of heaviest, utility, dominance"),
     "unknown sets": (["fit", "rows.csv", "--focal-sets", "some"], "'some' is not one of"),
     "unknown criterion": (["select", "rows.csv", "--criterion", "mdl"], "'mdl' is not one of"),
@@ -179,7 +182,7 @@ def test_existing_output_is_kept_without_force(run: Any, rows: Path, tmp_path: P
     arguments = ["fit", rows, "-c", "2", "--label", "side", "--out", "made", "--no-plots"]
     result = run(*arguments)
     assert result.returncode == 1
-    assert "made exists already" in result.stderr
+    assert "made already exists" in result.stderr
     assert (made / "model.json").read_text() == "old"
     assert run(*arguments, "--force").returncode == 0
     assert (made / "model.json").read_text() != "old"

@@ -41,7 +41,7 @@ def test_a_file_is_written_and_not_overwritten(call: Any, tmp_path: Path) -> Non
     made = call("data", "wine", "--out", "wine.parquet", "--json")
     assert json.loads(made.stdout)["n_rows"] == 178
     assert parquet.read_table(tmp_path / "wine.parquet").column_names[-1] == "label"
-    assert "exists already" in call("data", "wine", "--out", "wine.parquet").stderr
+    assert "already exists" in call("data", "wine", "--out", "wine.parquet").stderr
 
 
 def test_without_a_name_the_names_are_listed_within_80_columns(call: Any) -> None:
@@ -56,7 +56,7 @@ def test_without_a_name_the_names_are_listed_within_80_columns(call: Any) -> Non
     [
         (["mnist"], 2, "'mnist' is not one of ecoli, iris"),
         (["iris", "--rows", "5"], 1, "iris has 150 rows; --rows is for simulated sets."),
-        (["diamond", "--rows", "5"], 1, "diamond has 11 rows, always the same"),
+        (["diamond", "--rows", "5"], 1, "diamond always has 11 rows"),
         (["iris", "--json"], 1, "--json needs --out"),
     ],
 )

@@ -23,7 +23,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_the_diamonds_curve_says_which_fits_are_degenerate(drawn: dict[str, Any], tmp_path: Path) -> None:
     # Four clusters have a higher criterion than the two chosen.
     demo._diamond(tmp_path)
-    assert drawn["diamond.png"].get_title() == "how many clusters\nhollow: degenerate, chosen only if all are"
+    assert drawn["diamond.png"].get_title() == "number of clusters\nhollow: degenerate, chosen only if all are"
 
 
 def test_standardised_columns_are_drawn_in_the_units_of_the_file(

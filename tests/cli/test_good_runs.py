@@ -2,9 +2,11 @@
 
 import csv
 import gzip
+import html
 import io
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -309,3 +311,33 @@ def test_a_choice_named_twice_is_one(call: Any, rows: Path, options: list[str], 
     first, second = (json.loads(call(*common, *choice).stdout) for choice in (options, same))
     del first["seconds"], second["seconds"]
     assert first == second
+
+
+OPTIONS = {
+    "paper": "-c 2 --covariance VVI --focal-sets full --starts 2 --certainty 0.5 --reg-covar 0.01 --max-iter 50",
+    "auto": "--model auto -c 2,3 --covariance EII,VVI --stability 2 --reg-covar 0.02",
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_the_command_in_the_report_makes_the_same_files(call: Any, rows: Path, tmp_path: Path, options: str) -> None:
+    given = [
+        *options.split(),
+        "--label",
+        "side",
+        "--seed",
+        "3",
+        "--standardize",
+        "--rule",
+        "utility",
+        "--reward",
+        "0.9",
+    ]
+    assert call("fit", "rows.csv", *given, "--out", "made", "--no-plots").returncode == 0
+    page = (tmp_path / "made" / "report.html").read_text("utf-8")
+    found = re.search(r'<pre id="reproduce">egmm (.*?)\n', page)
+    assert found is not None
+    again = shlex.split(html.unescape(found[1]))
+    assert call(*again, "--out", "again", "--no-plots").returncode == 0
+    for name in ("model.json", "labels.csv", "masses.csv", "summary.txt", "report.html"):
+        assert (tmp_path / "again" / name).read_text("utf-8") == (tmp_path / "made" / name).read_text("utf-8"), name

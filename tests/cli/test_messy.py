@@ -41,9 +41,9 @@ def test_a_messy_table_is_fitted_at_once_and_every_decision_is_told(call: Any, b
     result = call("fit", birds, "-c", "2", "--no-plots")
     assert result.returncode == 0, result.stderr
     assert "Clustered: bill, mass." in result.stderr
-    assert "Left out: species, island (text); day (date); study (constant); note (empty);" in result.stderr
-    assert "Rows are named by 'id', which is not clustered; choose another column with --id." in result.stderr
-    assert "2 of 60 rows have missing cells and are left out (--missing drop)." in result.stderr
+    assert "Skipped: species, island (text); day (date); study (constant); note (empty);" in result.stderr
+    assert "Rows are named by 'id', which is not clustered; use --id for another column." in result.stderr
+    assert "2 of 60 rows have missing cells and were dropped (--missing drop)." in result.stderr
     made = tmp_path / "egmm-birds"
     kept = json.loads((made / "model.json").read_text())["preparation"]
     assert (kept["columns"], kept["id"], kept["missing"]) == (["bill", "mass"], "id", "drop")
@@ -54,7 +54,7 @@ def test_a_messy_table_is_fitted_at_once_and_every_decision_is_told(call: Any, b
         "study": "constant",
         "note": "empty",
     }
-    assert "Left out" in (made / "summary.txt").read_text()
+    assert "Skipped" in (made / "summary.txt").read_text()
     labels, masses = read(made / "labels.csv"), read(made / "masses.csv")
     assert len(labels) == len(masses) == 58
     assert [line["id"] for line in labels] == [line["id"] for line in masses]

@@ -64,7 +64,7 @@ def test_the_present_directory_can_be_written_to(call: Any, rows: Path, tmp_path
 def test_a_file_is_no_place_for_a_directory(call: Any, rows: Path, command: str) -> None:
     result = call(command, rows, "-c", "2", "--label", "side", "--out", rows.name, "--force")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "Error: rows.csv is a file, but a directory is written; give another --out.\n"
+    assert result.stderr == "Error: rows.csv is a file, but the output is a directory; use another --out.\n"
 
 
 def test_tables_go_into_new_directories(call: Any, rows: Path, tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_tables_that_cannot_be_written_are_named_before_any_work(call: Any, rows
     (rows.parent / "folder.csv").mkdir()
     for out, expected in {
         "table.txt": "--out table.txt must end in .csv, .parquet or .feather.",
-        "folder.csv": "folder.csv is a directory, but a file is written; give another --out.",
-        "rows.csv/table.csv": "rows.csv/table.csv cannot be made: ",
+        "folder.csv": "folder.csv is a directory, but the output is a file; use another --out.",
+        "rows.csv/table.csv": "rows.csv/table.csv cannot be created: ",
     }.items():
         result = call(*command, "--out", out, "--force")
         assert (result.returncode, result.stdout) == (1, "")
@@ -106,7 +106,7 @@ def test_predict_does_not_replace_what_it_reads(call: Any, rows: Path, tmp_path:
     before = own.read_bytes(), model.read_bytes()
     result = call("predict", model, own, "--out", out, "--force", stream)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == f"Error: {out} is read by this command, which would replace it; give another --out.\n"
+    assert result.stderr == f"Error: {out} is an input of this command and would be replaced; use another --out.\n"
     assert (own.read_bytes(), model.read_bytes()) == before
 
 
@@ -118,10 +118,10 @@ def test_a_fit_does_not_remove_what_it_reads(call: Any, rows: Path, tmp_path: Pa
         for source in ("made/labels.csv", "made/labels*.csv"):
             result = call("fit", source, "-c", "2", "--table", table, *FIT, "--no-plots", "--force")
             assert result.returncode == 1
-            assert "made/labels.csv is read by this command, which would replace it" in result.stderr
+            assert "made/labels.csv is an input of this command and would be replaced" in result.stderr
     (made / ".egmm-files").unlink()  # Nobody knows now whose it is.
     result = call("fit", "made/labels.csv", "-c", "2", "--table", "csv", *FIT, "--no-plots", "--force")
-    assert "labels.csv is read by this command" in result.stderr
+    assert "labels.csv is an input of this command" in result.stderr
     assert (made / "labels.csv").read_text().startswith("width,height,side\n")
 
 
@@ -149,7 +149,7 @@ def test_of_two_runs_with_one_directory_one_succeeds(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(ends) == 1
-    assert errors == [f"{tmp_path / 'race'} exists already; give another --out, or --force to write over it."]
+    assert errors == [f"{tmp_path / 'race'} already exists; use another --out, or --force to overwrite it."]
     assert files_in(tmp_path) == {"race/a.txt", f"race/{ends[0]}.txt"}
     assert (tmp_path / "race" / "a.txt").read_text() == ends[0]
 
@@ -159,7 +159,7 @@ def test_a_table_written_meanwhile_is_kept(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"table{suffix}"
     output.check_table(path, force=False)
     path.write_text("of another run")
-    with pytest.raises(CommandError, match=f"table{suffix} exists already; give another --out, or --force"):
+    with pytest.raises(CommandError, match=f"table{suffix} already exists; use another --out, or --force"):
         output.write_columns(path, {"a": [1.0]}, force=False)
     assert path.read_text() == "of another run"
     output.write_columns(path, {"a": [1.0]}, force=True)
@@ -250,7 +250,7 @@ def test_places_that_are_none_are_refused_before_the_fit(call: Any, rows: Path, 
         ("fit", "a/below"): "a/below cannot be written: Too many levels of symbolic links.",
         ("fit", long): f"{long} cannot be written: File name too long.",
         ("fit", f"new/{long}"): f"{tmp_path}/{long} cannot be written: File name too long.",
-        ("fit", "/"): "/ is the root of all directories; name a directory below it with --out.",
+        ("fit", "/"): "/ is the root directory; use a directory below it as --out.",
         ("compare", "t.csv"): "t.csv cannot be written: Too many levels of symbolic links.",
         ("compare", f"{long}.csv"): f"{long}.csv cannot be written: File name too long.",
     }.items():

@@ -22,7 +22,7 @@ def test_one_table_is_made_shown_and_not_computed_twice(call: Any, tmp_path: Pat
     assert first.returncode == 0, first.stderr
     assert "-55.90, -63.08" in first.stdout
     assert "reproduction/reproduction.html" in first.stdout
-    assert "A part of the paper's runs" in first.stdout
+    assert "Partial run" in first.stdout
     assert max(len(line) for line in first.stdout.splitlines()) <= 80
     assert "reproduce" in first.stderr  # progress
     again = call(*asked, "--json")
@@ -43,7 +43,7 @@ def test_bad_requests(call: Any, tmp_path: Path) -> None:
     (tmp_path / "mine" / "notes.txt").write_text("keep")
     taken = call("reproduce", "--only", "figure:diamond", "--out", "mine")
     assert (taken.returncode, taken.stdout) == (1, "")
-    assert "mine exists already; give another --out" in taken.stderr
+    assert "mine already exists; use another --out" in taken.stderr
     assert call("reproduce", "--jobs", "0").returncode == 2
 
 
@@ -86,7 +86,7 @@ def test_a_page_is_not_replaced_by_one_that_shows_less(call: Any, tmp_path: Path
         assert (refused.returncode, refused.stdout) == (1, "")
         assert (
             "reproduction holds the page of `egmm reproduce --quick --only table:ebic --only figure:diamond`, and this "
-            "run would write another in its place; give another --out, or --force." in refused.stderr
+            "which this run would replace; use another --out, or --force." in refused.stderr
         )
         assert (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8") == page
     assert call("reproduce", "--quick", "--only", "figure:diamond", "--force").returncode == 0
@@ -115,5 +115,5 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
-    assert "what is done is in reproduction, and the same command goes on there" in " ".join(err.split())
+    assert "finished results are in reproduction, and the same command resumes there" in " ".join(err.split())
     assert "Traceback" not in err

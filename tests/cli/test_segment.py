@@ -63,7 +63,7 @@ def test_the_sets_of_a_volume_of_masses_are_told(call: Any, tmp_path: Path) -> N
     levels = np.repeat([50.0, 100.0, 150.0], 4) + np.random.default_rng(0).normal(0, 3, (10, 11, 12))
     nibabel.save(nibabel.Nifti1Image(levels.astype(np.float32), np.eye(4)), tmp_path / "brain.nii.gz")
     shown = call("segment", "brain.nii.gz", "-c", "3", "--out", "made")
-    assert "volume for each of the sets {1}, {2}, {1,2}, {3}, {2,3}, in this order" in " ".join(shown.stdout.split())
+    assert "one volume per set, in the order {1}, {2}, {1,2}, {3}, {2,3}." in " ".join(shown.stdout.split())
     found = json.loads(call("segment", "brain.nii.gz", "-c", "3", "--json", "--out", "again").stdout)
     masses = nibabel.load(tmp_path / "again" / "mass.nii.gz").get_fdata()
     labels = nibabel.load(tmp_path / "again" / "labels.nii.gz").get_fdata()
@@ -87,4 +87,4 @@ def test_a_missing_mask_is_named(call: Any, picture: Path) -> None:
 def test_a_directory_is_no_image(call: Any, tmp_path: Path) -> None:
     result = call("segment", tmp_path)
     assert result.returncode == 1
-    assert "is a directory, but a file is needed" in " ".join(result.stderr.split())
+    assert "is a directory; expected a file" in " ".join(result.stderr.split())

@@ -92,8 +92,8 @@ def test_an_entry_too_large_to_standardise_is_named(call: Any, rows: Path, tmp_p
     (tmp_path / "large.csv").write_text("\n".join([*lines, "1.5,1e200"]) + "\n")
     result = call(*command, "large.csv", "-c", "2", "--standardize")
     assert result.returncode == 1
-    assert "Input X contains the value 1e+200, too large to square, at row 40" in result.stderr
-    assert "column 1 ('height')" in result.stderr
+    assert "the value 1e+200, too large to square, at row 41 (counted from 1) of large.csv" in result.stderr
+    assert "'height'" in result.stderr
 
 
 @pytest.mark.parametrize("how", ["--stream", "--no-stream"])
@@ -108,7 +108,7 @@ BAD = {
     "unknown label": (["--label", "nope"], "no column 'nope'; its columns are width, height, side"),
     "text": (
         ["--columns", "width,side"],
-        "column 'side' has 'left', no number, at row 0 (counted from 0) of rows.csv; choose others with",
+        "column 'side' has 'left', not a number, at row 1 (counted from 1) of rows.csv; select other columns with",
     ),
     "unknown column": (["--columns", "width,depth"], "rows.csv has no column 'depth'; its columns are width"),
 }
@@ -125,17 +125,17 @@ def test_formats_that_cannot_be_streamed_are_named(call: Any, tmp_path: Path) ->
     (tmp_path / "rows.json").write_text("[[1, 2], [3, 4]]")
     result = call("fit", "rows.json", "-c", "2", "--stream")
     assert result.returncode == 1
-    assert "rows.json cannot be read piece by piece; expected files ending in .csv, .tsv" in result.stderr
+    assert "rows.json cannot be read block by block; expected files ending in .csv, .tsv" in result.stderr
 
 
 def test_columns_of_npy_files_are_not_chosen_among(call: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40, 3)))
-    way_out = "all its columns, x1, x2, x3: got x1, x2; use --no-stream"
+    way_out = "all its columns, x1, x2, x3; got x1, x2; use --no-stream"
     for options in (["--label", "x3"], ["--columns", "x1,x2"]):
         assert way_out in call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
         assert call("fit", "rows.npy", "-c", "2", "--no-plots", "--out", options[1], *options).returncode == 0
     said = call("fit", "rows.npy", "--stream", "--columns", "x1,x2,x3", "--label", "x3").stderr
-    assert "--label 'x3' is also among --columns" in said
+    assert "--label 'x3' is also in --columns" in said
     for options in (["--label", "side"], ["--columns", "width"]):
         said = call("fit", "rows.npy", "-c", "2", "--stream", *options).stderr
         assert f"rows.npy has no column {options[1]!r}; its columns are x1, x2, x3" in said
@@ -146,7 +146,7 @@ def test_small_files_are_not_called_large(call: Any, rows: Path) -> None:
     for out in ([], ["--out", "a.csv"]):
         result = call("predict", "made/model.json", rows, "--stream", *out)
         assert result.returncode == 1
-        assert "with --stream rows are written as Parquet: name a .parquet file with --out" in result.stderr
+        assert "with --stream rows are written as Parquet; use --out with a .parquet file" in result.stderr
 
 
 def test_machines_are_told_the_files(call: Any, rows: Path) -> None:
@@ -160,7 +160,7 @@ def test_an_entry_that_is_missing_is_found_where_it_is(call: Any, tmp_path: Path
     parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "whole.parquet")
     X[17_000, 1] = np.nan
     parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "gap.parquet")
-    expected = "NaN at row 17000 (counted from 0) of gap.parquet, column 1 ('b')"
+    expected = "NaN at row 17001 (counted from 1) of gap.parquet, column 1 ('b')"
     fitted = call("fit", "gap.parquet", "-c", "2", "--stream", *options)
     assert expected in fitted.stderr
     assert call("fit", "whole.parquet", "-c", "2", "--no-plots", "-q", "--out", "made", *options).returncode == 0

@@ -53,7 +53,7 @@ def test_rows_for_a_closed_output_are_refused(tmp_path: Path, rows: Path) -> Non
     result = shell(tmp_path, ">&-", "predict", "made/model.json", "rows.csv")
     assert (result.returncode, result.stderr) == (
         1,
-        b"Error: Standard output is closed; name a file for the rows with --out.\n",
+        b"Error: Standard output is closed; use --out to write to a file.\n",
     )
 
 

@@ -116,7 +116,7 @@ def test_numbers_of_clusters_that_the_rows_do_not_allow_are_left_out():
     X = nearly_equal_rows()
     model = BootGMM([2, 4, 9], n_bootstrap=20, covariance="EII", reg_covar=0.1, random_state=0).fit(X)
     assert [row["n_clusters"] for row in model.bic_table_] == [2]
-    for n_clusters, message in (([4, 9], "k-means finds no more than 3 in X"), (9, "X has only 4 distinct rows")):
+    for n_clusters, message in (([4, 9], "k-means finds only 3 in X"), (9, "X has only 4 distinct rows")):
         with pytest.raises(ValueError, match=f"n_clusters=[49] but {message}.*; use fewer clusters"):
             model.set_params(n_clusters=n_clusters).fit(X)
 
@@ -165,7 +165,7 @@ def test_replicates_that_lose_a_cluster_are_left_out():
     # At least three of the six distinct rows must be drawn for a covariance: a chance of about 93 %.
     assert 150 < len(model.fit(X).replicates_.weights) < 200
     assert np.isfinite(model.predict_mass(X)).all()
-    with pytest.warns(ConvergenceWarning, match=r"\d+ of 200 bootstrap replicates have a cluster without rows"):
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of 200 bootstrap replicates have an empty or singular cluster"):
         model.fit(X[:63])
 
 
@@ -213,7 +213,7 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
         ({"covariance": 3}, ValueError, "covariance must be one of 'EII', .*; got 3"),
         ({"covariance": None}, ValueError, "covariance must be one of 'EII', .*; got None"),
         ({"covariance": []}, ValueError, "covariance must name at least one model"),
-        ({"n_clusters": []}, ValueError, "n_clusters must name at least one number"),
+        ({"n_clusters": []}, ValueError, "n_clusters must hold at least one number"),
         ({"n_clusters": [2, 0]}, ValueError, "n_clusters must be an integer from 1 to 63, got 0"),
         ({"n_clusters": np.array(2)}, TypeError, r"n_clusters must be an integer from 1 to 63, got array\(2\)"),
         ({"n_clusters": "two"}, TypeError, "n_clusters must be an integer from 1 to 63, got 'two'"),
@@ -234,6 +234,17 @@ def test_no_mixture_no_bootstrap():
         BootGMM(3, covariance="VVV", reg_covar=0.0, random_state=0).fit(X)
 
 
+def test_mixtures_that_could_not_be_fitted_have_a_reason_and_no_bic():
+    # Two clusters are of a point each: they have no covariance of their own.
+    X = np.repeat([[0.0, 0.0], [1.0, 4.0], [5.0, 1.0], [6.0, 6.0]], 4, axis=0)
+    options = {"covariance": ["EII", "VVV"], "n_bootstrap": 10, "reg_covar": 0.0, "random_state": 0}
+    sound, failed = BootGMM(3, **options).fit(X).bic_table_
+    assert np.isfinite(sound["bic"])
+    assert sound["failure"] == ""
+    assert failed["bic"] is None
+    assert "the VVV covariance of clusters" in failed["failure"]
+
+
 def test_where_all_replicates_are_narrow_none_is_left_out():
     X = overlapping(0)
     model = EGMM(2, focal_sets="singletons", covariance="VVV", random_state=0).fit(X)
@@ -243,8 +254,8 @@ def test_where_all_replicates_are_narrow_none_is_left_out():
 
 
 def test_a_mixture_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr("egmm.mixture.check_parameters", lambda model: setattr(model, "max_iter", 1))
-    with pytest.warns(ConvergenceWarning, match=r"The mixture chosen \(2 clusters, VVV\) did not converge"):
+    monkeypatch.setattr("egmm.search.check_parameters", lambda model: setattr(model, "max_iter", 1))
+    with pytest.warns(ConvergenceWarning, match=r"The chosen mixture \(n_clusters=2, VVV\) did not converge"):
         BootGMM(2, n_bootstrap=10, covariance="VVV", random_state=0).fit(overlapping(3))
 
 

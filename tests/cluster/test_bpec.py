@@ -118,7 +118,7 @@ def test_thresholds_and_a_number_choose_differently():
     X = three_groups()
     assert len(BPEC(5, n_neighbors=20).fit(X).means_) == 5
     assert len(BPEC(n_neighbors=20, min_delta=2.0, min_belief=0.3).fit(X).means_) == 3
-    with pytest.raises(ValueError, match="n_clusters and the thresholds min_belief, min_delta exclude each other"):
+    with pytest.raises(ValueError, match="n_clusters cannot be combined with min_belief and min_delta"):
         BPEC(3, n_neighbors=20, min_delta=2.0).fit(X)
 
 

@@ -87,7 +87,7 @@ def test_missing_entries_are_named(entry, message):
     X = BLOCKS.astype(object)
     X[7, 1] = entry
     with pytest.raises(
-        ValueError, match=f"Input X contains {message}.*; drop or impute it first, or make it a category"
+        ValueError, match=f"Input X contains {message}.*; drop, impute or encode it as a category first"
     ):
         CatECM(3).fit(X)
 
@@ -97,8 +97,8 @@ def test_missing_entries_are_named(entry, message):
     [
         ({"n_clusters": 4}, "n_clusters=4 but X has only 3 distinct rows"),
         ({"n_bins": 1}, "n_bins must be an integer >= 2, got 1"),
-        ({"init": [["a", "x"]]}, r"init must name a start or have shape \(3, 3\), got \(1, 2\)"),
-        ({"init": BLOCKS[:3]}, "init must hold distinct modes, but some of its rows are identical"),
+        ({"init": [["a", "x"]]}, r"init must be a name or have shape \(3, 3\), got \(1, 2\)"),
+        ({"init": BLOCKS[:3]}, "init must hold distinct modes, but some rows are identical"),
         ({"init": "modes"}, "init must be one of .*got 'modes'"),
     ],
 )

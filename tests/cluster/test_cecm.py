@@ -12,9 +12,9 @@ from egmm import ECM, FocalSets
 from egmm.cluster import CECM
 from egmm.cluster.cecm import LinkPrices, update_with_metrics
 from egmm.cluster.compiled.cecm import least_on_simplex as compiled_least
-from egmm.cluster.links import check_links
 from egmm.cluster.masses import evidential_pricing
 from egmm.datasets import draw_links, make_bananas
+from egmm.links import check_links
 from egmm.metrics import ari
 
 

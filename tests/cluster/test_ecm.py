@@ -128,7 +128,7 @@ def test_a_tolerance_of_zero_is_met_at_rounding():
         ({"beta": 0.5}, r"beta must be a finite number in \(1, 100\], got 0.5"),
         ({"delta": -3.0}, r"delta must be a finite number in \[1e-140, 1e\+150\], got -3"),
         ({"focal_sets": "neighbours"}, "needs a similarity of clusters"),
-        ({"focal_sets": [{0}, {1}]}, r"cluster 3 \(number 2 counted from zero\) is in none"),
+        ({"focal_sets": [{0}, {1}]}, r"cluster 3 \(number 2 counted from zero\) is in no set"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

@@ -91,7 +91,7 @@ def test_too_few_sweeps_are_reported():
         ({"quantile": 1.5}, r"quantile must be a finite number in \[0, 1\], got 1.5"),
         ({"power": -1.0}, r"power must be a finite number in \[0, inf\], got -1"),
         ({"init": "kmeans"}, "init must be one of 'rows', 'random'; got 'kmeans'"),
-        ({"init": [0, 1]}, r"init must name a start or hold 123 labels, got shape \(2,\)"),
+        ({"init": [0, 1]}, r"init must be a name or hold 123 labels, got shape \(2,\)"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):
@@ -104,5 +104,5 @@ def test_more_clusters_than_a_frame_holds_have_labels_alone():
     eknn = EKNNClus(1, random_state=0).fit(X)
     assert eknn.n_clusters_ == 200
     np.testing.assert_array_equal(eknn.labels_, np.repeat(np.arange(200), 2))
-    with pytest.raises(ValueError, match=r"leaves 200 clusters, more than the 63 of a mass function; use labels_"):
+    with pytest.raises(ValueError, match="200 clusters, but mass functions are limited to 63 clusters; use labels_"):
         eknn.partition()

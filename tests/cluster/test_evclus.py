@@ -169,7 +169,7 @@ def test_masses_are_of_the_fitted_rows_alone():
     X = three_groups()
     evclus = EVCLUS(3, random_state=0).fit(X)
     assert evclus.partition() == evclus.partition(X)
-    with pytest.raises(ValueError, match="EVCLUS has masses only for the rows it was fitted to; leave X out"):
+    with pytest.raises(ValueError, match="EVCLUS has masses only for the rows it was fitted to; omit X"):
         evclus.partition(X + 1)
     assert not hasattr(evclus, "predict")
 
@@ -182,7 +182,7 @@ def test_masses_are_of_the_fitted_rows_alone():
         ({"xi": 2.0}, r"xi must be a finite number in \[0, 1\], got 2"),
         ({"init": "kmeans"}, "init must be one of 'random'; got 'kmeans'"),
         ({"init": np.ones((3, 5))}, r"init must have shape \(123, 5\), got \(3, 5\)"),
-        ({"metric": "nearest"}, "metric='nearest' cannot be used: .*give 'precomputed'"),
+        ({"metric": "nearest"}, "metric='nearest' cannot be used: .*use 'precomputed'"),
         ({"n_clusters": 0}, "n_clusters must be an integer .*got 0"),
     ],
 )
@@ -194,7 +194,7 @@ def test_bad_parameters_are_refused(parameters, message):
 def test_rows_that_are_all_equal_are_refused():
     with pytest.raises(ValueError, match="n_clusters=2 but X has only 1 distinct rows"):
         EVCLUS(2).fit(np.ones((5, 2)))
-    with pytest.raises(ValueError, match="All dissimilarities used are zero: X has only 1 distinct rows"):
+    with pytest.raises(ValueError, match="All dissimilarities are zero: X has only 1 distinct row"):
         EVCLUS(2, n_pairs=2).fit(np.ones((5, 2)))
 
 

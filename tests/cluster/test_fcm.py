@@ -147,7 +147,7 @@ def test_bad_parameters_are_refused(parameters, message):
         (np.r_[-1.0, np.ones(122)], "sample_weight must not be negative, but row 0 has -1"),
         (np.zeros(123), "sample_weight must not be all zero"),
         (np.full(123, 1e307), r"sample_weight must have a sum from 1e-290 to 1e\+150, got inf; multiply all weights"),
-        (np.r_[np.ones(2), np.zeros(121)], "n_clusters=3 but X has only 2 distinct rows of some weight; use fewer"),
+        (np.r_[np.ones(2), np.zeros(121)], "but X has only 2 distinct rows with positive weight; use fewer"),
     ],
 )
 def test_bad_weights_are_refused(weight, message):

@@ -164,7 +164,7 @@ def test_rows_may_come_as_columns_with_their_lengths():
         ({"delta": 1e-200}, r"delta must be a finite number in \[1e-140, 1e\+150\], got 1e-200"),
         ({"delta": 1e200}, r"delta must be a finite number in \[1e-140, 1e\+150\], got 1e\+200"),
         ({"delta": np.inf}, r"delta must be a finite number in \[1e-140, 1e\+150\], got inf"),
-        ({"focal_sets": [{0}, {1}]}, r"in some set, but cluster 3 \(number 2 counted from zero\) is in none"),
+        ({"focal_sets": [{0}, {1}]}, r"every cluster, but cluster 3 \(number 2 counted from zero\) is in no set"),
         ({"focal_sets": "some"}, r"focal_sets must be one of 'full', 'pairs'.*got 'some'"),
         ({"focal_sets": FocalSets.full(2)}, r"focal_sets is a family over 2 clusters, but n_clusters=3"),
     ],

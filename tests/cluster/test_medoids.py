@@ -88,8 +88,8 @@ def test_equal_rows_never_share_a_medoid():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"init": [0, 1]}, r"init must name a start or hold the numbers of 3 rows, got int64 of shape \(2,\)"),
-        ({"init": [0, 1, 1]}, r"init must hold different row numbers from 0 to 122, got \[0, 1, 1\]"),
+        ({"init": [0, 1]}, r"init must be a name or hold 3 row numbers, got int64 of shape \(2,\)"),
+        ({"init": [0, 1, 1]}, r"init must hold distinct row numbers from 0 to 122, got \[0, 1, 1\]"),
         ({"gamma": -1.0}, r"gamma must be a finite number in \[0, inf\], got -1"),
         ({"eta": -1.0}, "eta must be a finite number"),
         ({"n_clusters": 200}, "n_clusters=200 but X has only 123 distinct rows"),
@@ -162,7 +162,7 @@ def test_objective_of_views_never_rises(seed, weights, constraint):
 
 def test_views_of_different_lengths_are_refused():
     X, other = two_views()
-    with pytest.raises(ValueError, match="X must hold views of the same rows, but they have 123, 100 rows"):
+    with pytest.raises(ValueError, match="All views in X must have the same number of rows, got 123, 100"):
         MultiViewECMdd(3).fit([X, other[:100]])
     with pytest.raises(ValueError, match=r"views=\[1, 2\] must add up to the 2 columns of X, but give 3"):
         MultiViewECMdd(3, views=[1, 2]).fit(X)

@@ -10,10 +10,10 @@ from checks import three_groups
 from cluster.oracles_field import evclus_loss
 from egmm import CredalPartition, FocalSets
 from egmm.cluster import NNEVCLUS
-from egmm.cluster.links import PairForms
 from egmm.cluster.network import Network
-from egmm.cluster.nnevclus import Batches, PairLoss, Rows
+from egmm.cluster.nnevclus import Batches, LinkPrice, PairLoss, Prices, Rows
 from egmm.cluster.relational.pairs import sampled_pairs
+from egmm.links import Links, PairForms
 from egmm.metrics import ari, credal_rand_index, pairwise_nonspecificity
 
 
@@ -25,13 +25,19 @@ def problem(rng, hidden, has_novelty):
     return X, rows, PairForms.of(focal).disjoint, network
 
 
+def prices(rows, penalty, must=(), cannot=(), xi=0.7):
+    links = Links(*(np.array(pairs, dtype=int).reshape(-1, 2) for pairs in (must, cannot)))
+    return Prices(penalty, LinkPrice(rows, links, PairForms.of(FocalSets.of("full", 2, empty=True)), xi))
+
+
 @pytest.mark.parametrize("hidden", [[5], [4, 3]])
 @pytest.mark.parametrize("has_novelty", [False, True])
 def test_gradients_are_those_of_finite_differences(hidden, has_novelty, rng):
     X, rows, disjoint, network = problem(rng, hidden, has_novelty)
     pairs, d0 = sampled_pairs(X, 6, "euclidean", None, np.random.RandomState(0))
-    every = PairLoss(rows, pairs, disjoint, 0.3)
-    batches = Batches(X, rows, "euclidean", d0, disjoint, 0.3, 10)
+    beside = prices(rows, 0.3, must=[[0, 3], [3, 5]], cannot=[[1, 3], [2, 14]])
+    every = PairLoss(rows, pairs, disjoint, beside)
+    batches = Batches(X, rows, "euclidean", d0, disjoint, beside, 10)
     places = np.arange(3, 13)
     for value in (every.value_and_gradient, lambda net: batches.value_and_gradient(net, places)):
         expected = approx_fprime(network.flat(), lambda flat, f=value: f(network.with_parameters(flat))[0], 1e-7)
@@ -46,8 +52,8 @@ def test_loss_is_that_of_evclus_as_a_mean(rng):
     listed = [(i, j) for i in range(15) for j in range(15) if i != j]
     target = 1 - np.exp(np.log(0.05) * (D / d0) ** 2)
     expected = evclus_loss(mass, D, d0, sets, listed) * np.sum(target**2) / len(listed)
-    assert PairLoss(rows, pairs, disjoint, 0.0).value_and_gradient(network)[0] == pytest.approx(expected)
-    batch = Batches(X, rows, "euclidean", d0, disjoint, 0.0, 15)
+    assert PairLoss(rows, pairs, disjoint, prices(rows, 0.0)).value_and_gradient(network)[0] == pytest.approx(expected)
+    batch = Batches(X, rows, "euclidean", d0, disjoint, prices(rows, 0.0), 15)
     assert batch.value_and_gradient(network, np.arange(15))[0] == pytest.approx(expected)
 
 
@@ -108,7 +114,7 @@ def test_too_few_iterations_are_reported():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"hidden": []}, "hidden must name at least one layer"),
+        ({"hidden": []}, "hidden must hold at least one layer"),
         ({"hidden": 0}, "hidden must be an integer >= 1, got 0"),
         ({"metric": "precomputed"}, "metric must not be 'precomputed': the network needs features; use EVCLUS"),
         ({"n_pairs": 123}, "n_pairs must be less than the number of rows, got n_pairs=123 with 123 rows"),
@@ -126,3 +132,48 @@ def test_bad_parameters_are_refused(parameters, message):
 def test_more_clusters_than_rows_are_refused():
     with pytest.raises(ValueError, match="n_clusters=3 but X has only 2 distinct rows"):
         NNEVCLUS(3).fit(np.repeat([[0.0], [1.0]], 5, axis=0))
+
+
+def test_links_cost_what_the_masses_speak_against(rng):
+    _, rows, _, network = problem(rng, [5], False)
+    sets = [frozenset(s) for s in FocalSets.of("full", 2, empty=True)]
+    mass = network.forward(*rows).mass
+
+    def plausible(i, j, fits):
+        return sum(mass[i, a] * mass[j, b] for a, A in enumerate(sets) for b, B in enumerate(sets) if fits(A, B))
+
+    def price(i, j):
+        together = plausible(i, j, lambda A, B: A & B)
+        apart = plausible(i, j, lambda A, B: A and B and not (A == B and len(A) == 1))
+        return 1 - together + apart, 1 - apart + together
+
+    must, cannot = [[0, 3], [3, 5]], [[1, 3]]
+    expected = sum(price(*pair)[0] for pair in must) + sum(price(*pair)[1] for pair in cannot)
+    found = prices(rows, 0.0, must, cannot, xi=0.7).value_and_gradient(network)[0]
+    assert found == pytest.approx(0.7 / (2 * 3) * expected)
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_links_move_rows(rng, batch_size):
+    # Groups at the corners of a square: links say which two of them are one cluster.
+    corner, number = np.arange(40) % 4, np.arange(0, 40, 4)[:, None]
+    X = np.array([[0.0, 0.0], [0.0, 5.0], [5.0, 0.0], [5.0, 5.0]])[corner] + 0.3 * rng.normal(size=(40, 2))
+    for first, second, cluster in (([0, 1], [2, 3], [0, 0, 1, 1]), ([0, 2], [1, 3], [0, 1, 0, 1])):
+        links = {
+            "must_link": np.concatenate([number + first, number + second]),
+            "cannot_link": number + np.array([0, 3]),
+        }
+        model = NNEVCLUS(2, batch_size=batch_size, xi=1.0, tol=1e-3, random_state=0).fit(X, **links)
+        assert ari(np.array(cluster)[corner], model.labels_) == 1.0
+
+
+def test_links_that_weigh_nothing_change_nothing():
+    X = three_groups()
+    model = NNEVCLUS(3, random_state=0, xi=0.0, tol=1e-3)
+    plain = model.fit(X).partition(X).mass
+    np.testing.assert_array_equal(model.fit(X, cannot_link=[[0, 1]]).partition(X).mass, plain)
+
+
+def test_links_that_contradict_each_other_are_refused():
+    with pytest.raises(ValueError, match=r"cannot_link holds the pair \(0, 1\), but must_link joins these rows"):
+        NNEVCLUS(3).fit(three_groups(), must_link=[[0, 1]], cannot_link=[[1, 0]])

@@ -194,5 +194,5 @@ def test_equal_rows_have_one_peak():
     assert choose_peaks(*graph, 1).tolist() == [0]
     with pytest.raises(ValueError, match="n_clusters=2 but X has only 1 distinct row; use fewer clusters"):
         choose_peaks(*graph, 2)
-    with pytest.raises(ValueError, match="n_clusters=None means at least 2 but X has only 1 distinct row"):
+    with pytest.raises(ValueError, match="n_clusters=None needs at least 2 clusters but X has only 1 distinct row"):
         choose_peaks(*graph)

@@ -213,7 +213,7 @@ def test_objective_of_views_never_rises(seed, feature_entropy):
 
 def test_bad_views_are_refused():
     X, other = two_views()
-    with pytest.raises(ValueError, match="X must hold views of the same rows, but they have 123, 50 rows"):
+    with pytest.raises(ValueError, match="All views in X must have the same number of rows, got 123, 50"):
         MultiViewECM(3).fit([X, other[:50]])
     with pytest.raises(ValueError, match=r"views=\[2, 2\] must add up to the 5 columns of X, but give 4"):
         MultiViewECM(3, views=[2, 2]).fit(np.hstack([X, other]))

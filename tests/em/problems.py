@@ -6,29 +6,46 @@ import numpy as np
 
 from egmm import FocalSets
 from egmm.em.ascent import Ascent
-from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.mstep import Layout, Settings
+from egmm.em.completion import data_moments
+from egmm.em.covariance import is_diagonal
+from egmm.em.mstep import Layout, RowTotals, Settings
 from egmm.em.parameters import Parameters
 from egmm.em.prior import make_prior, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.start import Groups, group_sums, start_parameters
-from egmm.em.statistics import Moments, Units, moments
+from egmm.em.statistics import Moments, Units
 from egmm.rows.array import ArrayRows
 
 
 def problem_of(
-    X, family="full", n_clusters=3, covariance="EEE", ridge=0.0, engine="numpy", weight=None, prior=None, certainty=0.0
+    X,
+    family="full",
+    n_clusters=3,
+    covariance="EEE",
+    ridge=0.0,
+    engine="numpy",
+    weight=None,
+    prior=None,
+    certainty=0.0,
+    noise=None,
+    tails=False,
+    n_factors=0,
 ) -> Problem:
     """One fit's problem, single-threaded; `ridge` is in the units of the rows, one number or one per feature."""
     rows = ArrayRows(X, weight, n_jobs=1)
-    total, shares = rows.reduce(moments), FocalSets.of(family, n_clusters).shares
-    units, dim = Units.of(total), X.shape[1]
+    total = data_moments(rows, diagonal=False)
+    shares = FocalSets.of(family, n_clusters, empty=noise is not None).shares
+    units, dim = Units.of(total.whole), X.shape[1]
     # Sums are about the centre as it is written.
-    settings = settings_of(total.about(units.centre), units, n_clusters, covariance, ridge, prior)
-    kind = monomial_kind(covariance)
-    layout = Layout(shares, kind, is_diagonal(covariance), units.scale, certainty)
+    total = total.about(units.centre)
+    settings = settings_of(total.whole, units, n_clusters, covariance, ridge, prior)
+    if total.has_missing:
+        complete = settings_of(total.complete, units, n_clusters, covariance).reference
+        settings = settings._replace(reference=complete)
+    options = {"pools": total.has_missing, "noise": noise, "tails": tails, "n_factors": n_factors}
+    layout = Layout.of(covariance, shares, units.scale, certainty, **options)
     assert settings.ridge.shape == (1, dim)
-    return Problem(rows, units, layout, settings, engine)
+    return Problem(rows, units, layout, settings, engine, has_missing=total.has_missing)
 
 
 def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0, prior=None) -> Settings:
@@ -36,22 +53,23 @@ def settings_of(total: Moments, units: Units, n_clusters, covariance, ridge=0.0,
     hyper = prior if isinstance(prior, tuple) else make_prior(prior, total, n_clusters, covariance)
     dim = len(units.centre)
     scatter = units.covariances_in(total.scatter, diagonal=False)
+    scatter = np.diagonal(scatter) if is_diagonal(covariance) else scatter
     return Settings(
         np.array([covariance]),
         units.squares(np.broadcast_to(np.asarray(ridge, dtype=float), (dim,)))[None],
         prior_terms(hyper, n_clusters, covariance, units),
         np.array([total.weight]),
-        (np.diagonal(scatter) if is_diagonal(covariance) else scatter)[None],
+        scatter[None],
+        RowTotals(np.array([total.weight]), scatter[None]),
     )
 
 
 def groups_of(problem: Problem, labels, means=None) -> Groups:
     """Hard groups of a problem's rows; `means` are given ones, in the units of the rows."""
     units, layout, rows = problem.units, problem.layout, problem.rows
-    kind = "diagonal" if layout.diagonal else "full"
-    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], kind)
+    statistics = group_sums(rows.X, rows.sample_weight, labels, units, layout.shares.shape[1], layout.start_kind)
     given = None if means is None else (means - units.centre) / units.scale
-    return Groups.of(statistics, given, diagonal=layout.diagonal)
+    return Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
 
 
 def start_of(problem: Problem, labels, means=None) -> Parameters:

@@ -9,9 +9,7 @@ from egmm.datasets import make_four_class, make_two_class
 from egmm.em import ascent as loop
 from egmm.em.ascent import CONVERGED, LOST, STOPPED, Ascent
 from egmm.em.covariance import MODELS, is_diagonal, monomial_kind
-from egmm.em.mstep import Settings
-from egmm.em.parameters import Parameters
-from egmm.em.prior import PriorTerms
+from egmm.em.parameters import concatenated
 from egmm.em.problem import Problem
 from em.problems import ascend, problem_of, start_of
 
@@ -63,10 +61,14 @@ def test_plain_em_stops_when_the_last_gain_is_below_the_tolerance(blobs) -> None
 
 def together(problems: list[Problem]) -> Problem:
     """One problem of several fits of one form."""
-    settings = [problem.settings for problem in problems]
-    merged = [np.concatenate(column) for column in zip(*(one[:2] + one[3:] for one in settings), strict=True)]
-    prior = PriorTerms(*(np.concatenate(column) for column in zip(*(one.prior for one in settings), strict=True)))
-    return replace(problems[0], settings=Settings(*merged[:2], prior, *merged[2:]))
+    return replace(problems[0], settings=merged([problem.settings for problem in problems]))
+
+
+def merged(records):
+    """Records of single fits as one of a batch."""
+    columns = zip(*records, strict=True)
+    parts = (merged(column) if isinstance(column[0], tuple) else np.concatenate(column) for column in columns)
+    return type(records[0])(*parts)
 
 
 FORMS = {(monomial_kind(model), is_diagonal(model)) for model in MODELS}
@@ -78,7 +80,7 @@ def test_a_batch_ends_where_single_fits_do(blobs, form) -> None:
     models = [model for model in MODELS if (monomial_kind(model), is_diagonal(model)) == form]
     problems = [problem_of(X, "pairs", 3, model, 1e-9) for model in models]
     starts = [start_of(problem, labels) for problem in problems]
-    start = Parameters(*(np.concatenate(column) for column in zip(*starts, strict=True)))
+    start = concatenated(starts)
     tol = 1e-6 * len(X)
     batch = Ascent.start(together(problems), start, np.full(len(models), tol), accelerate=True).run(1000)
     lengths = set()

@@ -62,8 +62,8 @@ def test_totals_are_sums_over_rows(rng, case, backend, weighted) -> None:
 def test_distances_are_to_the_nearest_component(rng, case) -> None:
     truth, X, _ = case
     components = [truth.component(j) for j in range(len(truth.sets))]
-    factors = np.stack([factor_of(covariance) for _, covariance in components])
-    got = assign.squared_distances(X, None, np.array([mean for mean, _ in components]), factors)
+    means, within = np.array([mean for mean, _ in components]), np.stack([spread for _, spread in components])
+    got = assign.squared_distances(X, None, means, within, "VVV")
     expected = [min((x - mean) @ np.linalg.solve(spread, x - mean) for mean, spread in components) for x in X]
     np.testing.assert_allclose(got, expected, rtol=1e-10)
 
@@ -74,11 +74,11 @@ def test_a_row_too_far_for_any_density_is_refused(case, model_of, backend) -> No
     truth = replace(truth, means=1e-10 * truth.means, covariances=1e-20 * truth.covariances)
     rows = np.vstack([1e-10 * X[:5], [[1e149, 0.0, 0.0]], 1e-10 * X[5:9]])
     model = model_of(truth)
-    factors = np.stack([factor_of(truth.component(j)[1]) for j in range(len(truth.sets))])
+    within = np.stack([truth.component(j)[1] for j in range(len(truth.sets))])
     asks = [
         lambda rows: assign.log_densities(rows, None, model, backend),
         lambda rows: assign.totals(rows, None, model, backend),
-        lambda rows: assign.squared_distances(rows, None, np.zeros((len(factors), 3)), factors),
+        lambda rows: assign.squared_distances(rows, None, np.zeros((len(within), 3)), within, "VVV"),
     ]
     if model.kind == "linear":
         # With one covariance the nearest clusters are known from slopes alone.

@@ -174,7 +174,7 @@ def test_a_damaged_file_is_refused(damage: str, X: np.ndarray, state: Path) -> N
             "array": array.getvalue(),
         }[damage]
     )
-    with pytest.raises(ValueError, match=r"state cannot be read \(.*\); name another file, or delete it to") as raised:
+    with pytest.raises(ValueError, match=r"state cannot be read \(.*\); use another file, or delete it to") as raised:
         EGMM(3, random_state=3, checkpoint=state).fit(X)
     assert "pickle" not in str(raised.value)
 

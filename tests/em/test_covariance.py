@@ -2,7 +2,7 @@
 
 import pytest
 
-from egmm.em.covariance import MODELS, SHARED, monomial_kind, n_covariance_parameters, resolve_covariance
+from egmm.em.covariance import LOW_RANK, MODELS, SHARED, monomial_kind, n_covariance_parameters, resolve_covariance
 
 # Celeux and Govaert (1995), table 1, without the weights and means: C clusters, D features, beta = D (D + 1) / 2.
 COUNTS = {
@@ -45,7 +45,7 @@ def test_one_feature_has_two_models(name, code):
 
 
 def test_models_read_the_second_moments_they_need():
-    kinds = {model: monomial_kind(model) for model in MODELS}
+    kinds = {model: monomial_kind(model) for model in (*MODELS, LOW_RANK)}
     assert {model for model, kind in kinds.items() if kind == "linear"} == set(SHARED)
     assert {model for model, kind in kinds.items() if kind == "diagonal"} == {"VII", "VEI", "EVI", "VVI"}
 

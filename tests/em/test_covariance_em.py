@@ -6,7 +6,7 @@ from scipy.stats import special_ortho_group
 
 from egmm.belief.focal import FocalSets
 from egmm.em.covariance import MODELS, SHARED, is_diagonal
-from egmm.em.parameters import NotPositiveDefiniteError, Parameters, components
+from egmm.em.parameters import NotPositiveDefiniteError, Parameters, components, take
 from egmm.em.prior import Prior, log_prior, make_prior, prior_terms
 from egmm.em.statistics import Moments, Units, moments, products
 from em import oracles_covariance as oracles
@@ -280,7 +280,7 @@ def test_collapse_during_em_is_an_error_and_never_nan(blobs):
 def test_a_cluster_without_rows_has_no_step_and_others_of_the_batch_have(blobs, family, model):
     problem = problem_of(*blobs[:1], family, 3, model).take(np.zeros(2, dtype=int))
     points = after_em(problem_of(*blobs[:1], family, 3, model), blobs[1], 1)
-    params = Parameters(*(np.repeat(part, 2, axis=0) for part in points[-1].params))
+    params = take(points[-1].params, np.zeros(2, dtype=int))
     params.weights[1, problem.layout.shares[:, 2] > 0] = 0.0
     params.weights[1] /= params.weights[1].sum()
     _, is_proper = problem.maximise(problem.evaluate(params).vector, params)

@@ -76,7 +76,7 @@ def test_the_ebic_of_a_candidate_depends_neither_on_its_grid_nor_on_the_engine(e
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_the_number_of_jobs_changes_no_bit(blobs, n_jobs, monkeypatch) -> None:
-    monkeypatch.setattr("egmm.selection.WORTH_THREADS", 0.0)
+    monkeypatch.setattr("egmm.search.WORTH_THREADS", 0.0)
     one, more = (select_model(blobs, [2, 3], "all", random_state=0, n_jobs=jobs) for jobs in (1, n_jobs))
     assert [c.criteria for c in one.candidates] == [c.criteria for c in more.candidates]
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from egmm import EGMM, FocalSets
-from egmm.em.mstep import ClusterMoments, Layout, Settings, maximise
+from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, maximise
 from egmm.em.parameters import Parameters
 from egmm.em.prior import prior_terms
 from egmm.em.statistics import Units
@@ -74,11 +74,12 @@ def statistics_of(focal: FocalSets, counts, means) -> ClusterMoments:
 def run(moments, focal, previous) -> Parameters:
     units = Units(np.zeros(2), np.ones(2))
     terms, scatter = prior_terms(None, len(previous), "EEE", units), np.diag([5.0, 18.0])
-    settings = Settings(np.array(["EEE"]), np.ones((1, 2)), terms, np.array([3.0]), scatter[None])
-    layout = Layout(focal.shares, "linear", False, units.scale, 0.0)
+    rows = RowTotals(np.array([3.0]), scatter[None])
+    settings = Settings(np.array(["EEE"]), np.ones((1, 2)), terms, *rows, rows)
+    layout = Layout.of("EEE", focal.shares, units.scale)
     params = Parameters(np.full((1, len(focal)), 1 / len(focal)), previous[None], np.eye(2)[None, None])
     found = maximise(moments, params, settings, layout)[0]
-    return Parameters(*(part[0] for part in found))
+    return Parameters(*(part[0] for part in found[:3]))
 
 
 def test_a_cluster_without_mass_stays_and_is_named(rng) -> None:

@@ -173,8 +173,8 @@ def test_fits_without_a_covariance_are_told_and_others_do_not_suffer(rng) -> Non
     evaluated = components(params, shares, "full")
     assert evaluated.is_definite.tolist() == [True, False, True]
     alone = components(take(params, np.array([2])), shares, "full")
-    for mine, other in zip(evaluated.components, alone.components, strict=True):
-        np.testing.assert_array_equal(mine[2], other[0])
+    for mine, other in zip(take(evaluated.components, np.array([2])), alone.components, strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_which_sets_are_clusters() -> None:
@@ -210,3 +210,16 @@ def test_entries_of_some_fits_are_taken_and_put_back(rng) -> None:
     np.testing.assert_array_equal(params.means[[1, 3]], kept.focal.means[[3, 1]])
     np.testing.assert_array_equal(params.means[[0, 2]], kept.focal.means[[0, 2]])
     np.testing.assert_array_equal(take(params, params.weights[:, 0] < 2).means, params.means)
+
+
+def test_factors_of_a_batch_are_those_of_each_fit(rng) -> None:
+    roots = rng.normal(size=(9, 2, 3, 3))
+    matrices = roots @ np.swapaxes(roots, -1, -2) + np.eye(3)
+    for at in (0, 4, 8):
+        matrices[at, 1] -= 100 * np.eye(3)
+    is_usable = np.arange(9) != 2
+    lower, is_definite = safe_cholesky(matrices, is_usable)
+    np.testing.assert_array_equal(np.flatnonzero(~is_definite), [0, 2, 4, 8])
+    for at in range(9):
+        expected = np.linalg.cholesky(matrices[at]) if is_definite[at] else np.broadcast_to(np.eye(3), (2, 3, 3))
+        np.testing.assert_array_equal(lower[at], expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from egmm.em import estep, kernel
-from egmm.em.parameters import Parameters
+from egmm.em.parameters import concatenated, take
 from em.problems import after_em, found_of, problem_of, start_of
 
 
@@ -61,7 +61,7 @@ def test_a_batch_of_problems_is_its_problems(blobs, rng, family, covariance) -> 
     problem = problem_of(blobs[0], family, covariance=covariance, ridge=0.1, prior="default", certainty=0.3)
     starts = [start_of(problem, rng.permutation(blobs[1])) for _ in range(3)]
     batch = problem.take(np.zeros(3, dtype=int))
-    together = batch.evaluate(Parameters(*map(np.concatenate, zip(*starts, strict=True))))
+    together = batch.evaluate(concatenated(starts))
     following, _ = batch.maximise(together.vector, together.params)
     for at, start in enumerate(starts):
         alone = problem.evaluate(start)
@@ -85,7 +85,7 @@ def test_kept_monomials_change_nothing(blobs, rng, covariance) -> None:
 def test_what_has_no_covariance_has_no_objective(blobs) -> None:
     problem = problem_of(blobs[0], "pairs", covariance="VVV").take(np.zeros(2, dtype=int))
     start = start_of(problem_of(blobs[0], "pairs", covariance="VVV"), blobs[1])
-    params = Parameters(*(np.repeat(part, 2, axis=0) for part in start))
+    params = take(start, np.zeros(2, dtype=int))
     params.covariances[1, 0] = np.ones((2, 2))
     found = problem.evaluate(params)
     assert np.isfinite(found.objective).tolist() == [True, False]

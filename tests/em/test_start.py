@@ -210,14 +210,14 @@ def test_named_starts_give_every_cluster_rows_and_follow_their_seed(rng, label) 
 def test_groups_that_kmeans_cannot_tell_apart_are_counted(label) -> None:
     sample = sample_of(nearly_equal_rows())
     label(sample, 3, np.random.RandomState(0))
-    with pytest.raises(ValueError, match=r"n_clusters=4 but k-means finds no more than 3 in X.*; use fewer clusters"):
+    with pytest.raises(ValueError, match=r"n_clusters=4 but k-means finds only 3 in X.*; use fewer clusters"):
         label(sample, 4, np.random.RandomState(0))
 
 
 def test_rows_equal_but_for_rounding_are_one_group() -> None:
     sample = sample_of(1 + np.arange(5)[:, None] * 2.0**-52)
     np.testing.assert_array_equal(labelling.component_labels(sample, 1, 0), np.zeros((1, 5)))
-    with pytest.raises(ValueError, match="n_clusters=2 but k-means finds no more than 1 in X"):
+    with pytest.raises(ValueError, match="n_clusters=2 but k-means finds only 1 in X"):
         labelling.component_labels(sample, 2, 0)
 
 

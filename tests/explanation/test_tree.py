@@ -83,7 +83,7 @@ def test_the_empty_set_is_not_explained() -> None:
     partition = CredalPartition.from_labels([0, 0, 1, -1])
     tree = explain(partition, [[0.0], [1.0], [5.0], [100.0]])
     assert [rule.label for rule in tree.rules] == ["{1}", "{2}"]
-    with pytest.raises(ValueError, match="no row with mass on a cluster"):
+    with pytest.raises(ValueError, match="must have a row with mass on a cluster"):
         explain(CredalPartition.from_labels([-1, -1]), [[0.0], [1.0]])
 
 
@@ -98,7 +98,7 @@ def test_identical_rows_cannot_be_split() -> None:
         ({"caution": float("nan")}, "caution must be a number from -inf to inf, got nan"),
         ({"max_leaves": 0}, "max_leaves must be an integer >= 1, got 0"),
         ({"feature_names": ["a", "b"]}, "feature_names must have 1 entries, got 2"),
-        ({"X": [[0.0]]}, "X and partition must have equally many rows, got 1 and 2"),
+        ({"X": [[0.0]]}, "X and partition must have the same number of rows, got 1 and 2"),
     ],
 )
 def test_bad_arguments_are_refused(change: dict, message: str) -> None:

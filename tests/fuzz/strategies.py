@@ -49,9 +49,7 @@ def rows(draw: Any, max_rows: int = 30, max_features: int = 4) -> np.ndarray:
     shape = draw(st.integers(1, max_rows)), draw(st.integers(1, max_features))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = rng.normal(size=shape) + draw(st.sampled_from([0, 3, 30])) * rng.integers(0, 3, size=(shape[0], 1))
-    match draw(
-        st.sampled_from(["plain", "equal", "few", "collinear", "constant", "integers", "units", "far", "entry"])
-    ):
+    match draw(st.sampled_from(KINDS)):
         case "equal":
             X[:] = X[0]
         case "few":
@@ -147,9 +145,7 @@ def files(draw: Any) -> bytes:
     cells = st.one_of(
         st.floats(-1e3, 1e3).map(repr),
         st.integers(-5, 5).map(str),
-        st.sampled_from(
-            ["", "nan", "inf", "NA", "1,5", "1e400", "1_0", "١", "true", "x", '"', "0x1", "18446744073709551615"]
-        ),
+        st.sampled_from(CELLS),
     )
     lines = [draw(st.lists(st.sampled_from(NAMES), min_size=width, max_size=width))]
     for _ in range(draw(st.integers(0, 12))):
@@ -161,15 +157,9 @@ def files(draw: Any) -> bytes:
 
 arguments = st.lists(
     st.one_of(
-        st.sampled_from(
-            ["--clusters", "-c", "--covariance", "--columns", "--label", "--seed", "--starts", "--table", "--out"]
-        ),
-        st.sampled_from(
-            ["2", "1:3", "2,2", "0", "99", "EEE", "EEE,VVV", "auto", "a", "a,b", ",", "csv", "made", "-1", "1e9"]
-        ),
-        st.sampled_from(
-            ["--standardize", "--json", "--quiet", "--no-plots", "--force", "--stream", "--no-header", "--speed"]
-        ),
+        st.sampled_from(OPTIONS),
+        st.sampled_from(VALUES),
+        st.sampled_from(SWITCHES),
         st.sampled_from(["\x1b[0m", "x" * 300, "/", ".", "..", "made/../made", "é"]),
     ),
     max_size=5,

@@ -1,6 +1,6 @@
 """Nasty data, files, models and options: either a sound result, or an error in a sentence; never anything else.
 
-A short run is part of every test run; ``--fuzz=N`` tries N examples of each kind, with other random numbers.
+A short run is part of every test run; ``--fuzz N`` tries N examples of each kind, with other random numbers.
 """
 
 import math
@@ -28,18 +28,12 @@ SHORT = {"rows": 60, "peers": 40, "models": 120, "files": 80, "commands": 25, "p
 SENTENCE = (ValueError, TypeError, OSError)
 """What may be raised; `LinAlgError` is a ValueError, but a bare one says nothing."""
 
-LONG = next((int(option.partition("=")[2]) for option in sys.argv if option.startswith("--fuzz=")), None)
-
 
 def examples(kind: str) -> Any:
     """How many examples to try, and whether they are the same every time."""
-    return settings(
-        max_examples=LONG or SHORT[kind],
-        derandomize=LONG is None,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    asked = settings.get_profile("fuzz")
+    number = SHORT[kind] if asked.derandomize else asked.max_examples
+    return settings(asked, max_examples=number, database=None, suppress_health_check=list(HealthCheck))
 
 
 def check_sentence(error: BaseException) -> None:
@@ -57,7 +51,7 @@ def attempt(function: Any, *args: Any, **options: Any) -> Any:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings(
-            "ignore", category=UserWarning, message=r".*(degenerate|Left out|no mass|too few|rows).*"
+            "ignore", category=UserWarning, message=r".*(degenerate|Skipped|no mass|too few|rows).*"
         )
         try:
             return function(*args, **options)

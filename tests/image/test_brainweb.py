@@ -57,9 +57,9 @@ def test_files_that_will_not_do_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"shape and voxel_size must have three entries, got \(5, 1\)"):
         load_brainweb(tmp_path / "t1.rawb", shape=(5, 1))
     (tmp_path / "t1.rawb.gz").write_bytes(b"12345")
-    with pytest.raises(ValueError, match=r"t1.rawb.gz cannot be unpacked, it may be damaged"):
+    with pytest.raises(ValueError, match=r"t1.rawb.gz cannot be decompressed and may be damaged"):
         load_brainweb(tmp_path / "t1.rawb.gz")
-    with pytest.raises(ValueError, match=r"t1.txt is of no known kind; expected .rawb"):
+    with pytest.raises(ValueError, match=r"t1.txt has an unknown suffix; expected .rawb"):
         load_brainweb(tmp_path / "t1.txt")
     with pytest.raises(FileNotFoundError, match=r"gone.rawb does not exist"):
         load_brainweb(tmp_path / "gone.rawb")

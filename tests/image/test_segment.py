@@ -164,8 +164,8 @@ def test_a_number_of_clusters_that_the_voxels_do_not_allow_is_left_out() -> None
     result = segment(image, n_clusters=[2, 5])
     assert result.n_clusters == 2
     failures = [candidate.failure for candidate in result.selection.candidates]
-    assert failures == ["", "n_clusters=5, but the voxels of the mask have only 4 distinct values."]
-    with pytest.raises(ValueError, match=r"^n_clusters=5, but the voxels of the mask have only 4 distinct values"):
+    assert failures == ["", "n_clusters=5, but the mask has only 4 distinct values; use fewer."]
+    with pytest.raises(ValueError, match=r"^n_clusters=5, but the mask has only 4 distinct values"):
         segment(image, n_clusters=[5])
 
 
@@ -265,10 +265,10 @@ def test_maps_agree_with_the_partition(brain: BrainPhantom) -> None:
     ("options", "error", "message"),
     [
         ({"n_clusters": 0}, ValueError, "n_clusters must be an integer >= 1, got 0"),
-        ({"n_clusters": []}, ValueError, "n_clusters must name at least one number to try"),
+        ({"n_clusters": []}, ValueError, "n_clusters must hold at least one number"),
         ({"n_clusters": 2, "spatial": "yes"}, TypeError, "spatial must be True, False, None or a Neighbourhood"),
-        ({"n_clusters": 2, "names": ["CSF"]}, ValueError, "names must name 2 clusters, got 1"),
-        ({"n_clusters": 2, "estimator": EGMM()}, ValueError, "estimator brings its own parameters.* n_clusters"),
+        ({"n_clusters": 2, "names": ["CSF"]}, ValueError, "names must have 2 entries, one per cluster, got 1"),
+        ({"n_clusters": 2, "estimator": EGMM()}, ValueError, "estimator has its own parameters.* n_clusters"),
         ({"estimator": ECM(2), "focal_sets": "full", "covariance": "VVV", "tol": 1}, ValueError, "focal_sets, c.*tol"),
         ({"estimator": KMeans(2)}, TypeError, r"estimator must be a clusterer .* such as ECM\(3\), got KMeans"),
         ({"estimator": ECM}, TypeError, r"estimator must be a clusterer .*, got <class"),

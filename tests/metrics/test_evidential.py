@@ -157,15 +157,15 @@ def test_masses_that_nearly_sum_to_one_leave_no_range(distance: str, total: floa
 
 def test_bad_arguments_are_named() -> None:
     for function in (ans, pairwise_masses, pairwise_nonspecificity, lambda part: credal_rand_index(part, part)):
-        with pytest.raises(TypeError, match=r"must be a CredalPartition, got list; CredalPartition\.from_labels makes"):
+        with pytest.raises(TypeError, match=r"must be a CredalPartition, got list; use CredalPartition\.from_labels"):
             function([0, 1, 1])
     focal = FocalSets.full(2)
     three, two, one = (CredalPartition([[1, 0, 0]] * n, focal) for n in (3, 2, 1))
-    with pytest.raises(ValueError, match=r"first and second must have equally many rows, got 3 and 2\."):
+    with pytest.raises(ValueError, match=r"first and second must have the same number of rows, got 3 and 2\."):
         credal_rand_index(three, two)
     with pytest.raises(ValueError, match=r"distance must be one of 'conflict', 'jousselme', 'belief'; got 'l2'\."):
         credal_rand_index(two, two, distance="l2")
-    with pytest.raises(ValueError, match=r"pairs need a partition of at least 2 rows, got 1\."):
+    with pytest.raises(ValueError, match=r"partition must have at least 2 rows to form pairs, got 1\."):
         pairwise_nonspecificity(one)
 
 

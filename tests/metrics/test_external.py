@@ -72,7 +72,7 @@ def test_names_of_labels_do_not_matter(measure) -> None:
 
 @pytest.mark.parametrize("measure", [purity, nmi, ari, matched_accuracy])
 def test_bad_labels_are_named(measure) -> None:
-    with pytest.raises(ValueError, match=r"y_true and labels must have equally many rows, got 3 and 2\."):
+    with pytest.raises(ValueError, match=r"y_true and labels must have the same number of rows, got 3 and 2\."):
         measure([0, 1, 1], [0, 1])
     with pytest.raises(ValueError, match=r"y_true must be a non-empty vector, one label per row; got shape \(0,\)\."):
         measure([], [])

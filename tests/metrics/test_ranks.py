@@ -166,5 +166,5 @@ def test_bad_test_parameters_are_named() -> None:
 
 
 def test_what_is_below_a_mask_is_no_value() -> None:
-    with pytest.raises(ValueError, match=r"^scores has 1 entry of 2 masked, which have no value; "):
+    with pytest.raises(ValueError, match=r"^scores has 1 entry of 2 masked;  "):
         average_ranks(np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]))

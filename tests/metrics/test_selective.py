@@ -67,7 +67,7 @@ def test_certain_labels_are_in_the_last_bin():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="y_true and partition must have equally many rows, got 3 and 4"):
+    with pytest.raises(ValueError, match="y_true and partition must have the same number of rows, got 3 and 4"):
         aurc([0, 1, 1], PROBABILITY)
     with pytest.raises(ValueError, match="n_bins must be an integer >= 1, got 0"):
         expected_calibration_error(TRUTH, PROBABILITY, n_bins=0)

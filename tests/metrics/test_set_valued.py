@@ -109,12 +109,12 @@ def test_bad_arguments_are_named() -> None:
         coverage([0, 1], np.empty((2, 0), dtype=bool))
     with pytest.raises(ValueError, match=r"sets must be .*, got shape \(2,\) of dtype bool\."):
         coverage([0, 1], [True, False])
-    with pytest.raises(ValueError, match=r"y_true and sets must have equally many rows, got 3 and 2\."):
+    with pytest.raises(ValueError, match=r"y_true and sets must have the same number of rows, got 3 and 2\."):
         set_scores([0, 1, 1], np.eye(2, dtype=bool))
     with pytest.raises(ValueError, match=r"reward must be a finite number in \[0\.5, 1\], got 0\.4\."):
         discounted_utility([0, 1], np.eye(2, dtype=bool), reward=0.4)
 
 
 def test_what_is_below_a_mask_is_no_value() -> None:
-    with pytest.raises(ValueError, match=r"^sets has 1 entry of 2 masked, which have no value; "):
+    with pytest.raises(ValueError, match=r"^sets has 1 entry of 2 masked;  "):
         set_scores([0], np.ma.masked_array([[True, False]], mask=[[False, True]]))

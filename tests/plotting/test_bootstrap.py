@@ -48,7 +48,7 @@ def test_a_new_figure_without_axes(bootgmm):
 
 
 def test_no_fit_no_plot(ax):
-    with pytest.raises(ValueError, match="bootgmm has no intervals: fit it first"):
+    with pytest.raises(ValueError, match="bootgmm has no intervals; fit it first"):
         plot_bootstrap_calibration(BootGMM(), ax)
     with pytest.raises(TypeError, match="bootgmm must be a BootGMM, got BPEC"):
         plot_bootstrap_calibration(BPEC(), ax)

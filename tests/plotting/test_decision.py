@@ -54,7 +54,7 @@ def test_names_stop_where_they_would_cover_each_other(ax):
 
 @pytest.mark.parametrize("bpec", [BPEC(), BPEC(init=[[0.0, 0.0], [6.0, 0.0]]).fit(three_groups())])
 def test_no_graph_no_plot(bpec, ax):
-    with pytest.raises(ValueError, match="bpec has no delta-Bel graph: fit it first, and with init='peaks'"):
+    with pytest.raises(ValueError, match="bpec has no delta-Bel graph; fit it with init='peaks'"):
         plot_delta_bel(bpec, ax)
 
 

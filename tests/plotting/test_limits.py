@@ -130,3 +130,17 @@ def test_the_map_swaps_features_and_goes_through_the_rows_of_a_plane(rng) -> Non
     assert ax.get_xlabel() == "x1"
     with pytest.raises(ValueError, match="measure must be one of 'doubt', 'nonspecificity'; got 'fear'"):
         plot_uncertainty(model, X, measure="fear")
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_confidence_of_means_is_drawn_and_named(rng, dim) -> None:
+    X = np.concatenate([rng.normal(0, 1, (80, dim)), rng.normal(6, 1, (80, dim))])
+    model = EGMM(2, focal_sets="singletons", random_state=0).fit(X)
+    partition, errors = model.partition(X), model.standard_errors(X)
+    ax = plot_partition(X, partition, means=model.means_, mean_covariances=errors.mean_covariances)
+    assert "95 % confidence of a mean" in caption(ax)
+    if dim == 2:
+        # In the plane 95 % of a normal lies within 2.448 deviations.
+        assert np.ptp(ax.patches[0].get_xy()[:, 0]) == pytest.approx(2 * 2.4477 * errors.means[0, 0], rel=1e-3)
+    with pytest.raises(ValueError, match=rf"mean_covariances must have shape \(2, {dim}, {dim}\)"):
+        plot_partition(X, partition, means=model.means_, mean_covariances=model.covariances_)

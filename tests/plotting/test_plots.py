@@ -179,7 +179,7 @@ def test_rows_of_the_empty_set_are_grey_crosses() -> None:
 
 
 def test_partition_and_rows_must_be_as_many() -> None:
-    with pytest.raises(ValueError, match="X and partition must have equally many rows, got 2 and 7"):
+    with pytest.raises(ValueError, match="X and partition must have the same number of rows, got 2 and 7"):
         plot_partition(X[:2], PARTITION)
 
 
@@ -260,12 +260,12 @@ def test_a_legend_of_many_sets_of_masses_fits_beside_the_bars() -> None:
 
 @pytest.mark.parametrize("rows", [[7], [-1], [], [0.5]])
 def test_bars_need_rows_that_are_there(rows: list[float]) -> None:
-    with pytest.raises(ValueError, match="rows must be numbers from 0 to 6, at least one"):
+    with pytest.raises(ValueError, match="rows must hold at least one number from 0 to 6"):
         plot_masses(PARTITION, rows)
 
 
 def test_bars_need_as_many_names_as_objects() -> None:
-    with pytest.raises(ValueError, match="names must have 7 entries, one per object drawn; got 1"):
+    with pytest.raises(ValueError, match="names must have 7 entries, one per object; got 1"):
         plot_masses(PARTITION, names=["a"])
 
 
@@ -493,13 +493,13 @@ LINES = {"EEE": [-2.0, -1.0]}
             r"covariances must have shape \(2, 2\)",
         ),
         (lambda: plot_pairs(X, PARTITION, covariances=np.zeros((3, 2, 2))), r"covariances must have shape \(2, 2, 2\)"),
-        (lambda: plot_pairs(X, PARTITION, features=[]), "features must name one feature or more"),
+        (lambda: plot_pairs(X, PARTITION, features=[]), "features must hold at least one feature"),
         (lambda: plot_partition(X, PARTITION, view=(0,)), r"view must be two features by number, .* got \(0,\)"),
-        (lambda: plot_partition(X, PARTITION, view=(1, 1)), "view must be two different features, got 1 twice"),
+        (lambda: plot_partition(X, PARTITION, view=(1, 1)), "view must be two distinct features, got 1 twice"),
         (lambda: plot_density([0.5, 0.5], MEANS, np.zeros((2, 2))), "covariances must be positive definite"),
         (lambda: plot_density([1.5, -0.5], MEANS, COVARIANCE), "weights must not be negative, and not all zero"),
         (lambda: plot_criterion([2, 3], LINES, best=(4, "EEE")), r"best must be .* got \(4, 'EEE'\)"),
-        (lambda: plot_criterion([2, 3], {}), "There is nothing to draw"),
+        (lambda: plot_criterion([2, 3], {}), "n_clusters and values must not be empty"),
         (lambda: plot_model_grid([2, 3, 4], LINES), "values of EEE must have 3 entries, .* got 2"),
         (
             lambda: plot_model_grid([2, 3], LINES, doubtful={"VVV": [True, True]}),

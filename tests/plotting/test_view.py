@@ -64,7 +64,7 @@ def test_a_view_is_passed_through() -> None:
 @pytest.mark.parametrize(
     ("columns", "view", "message"),
     [
-        (1, None, "A plane needs two features or more, got 1; plot_partition"),
+        (1, None, "X must have at least two features, got 1; plot_partition"),
         (3, (0, 3), "view must be an integer from 0 to 2, got 3"),
         (3, "tsne", "view must be one of 'pca', 'discriminant'; got 'tsne'"),
     ],

@@ -165,12 +165,16 @@ def test_toggles_change_the_picture_and_change_it_back(page_of: Any, report: Pat
     assert pixels(page) == before
 
 
-def test_hulls_by_dominance_differ_from_those_by_mass(page_of: Any, report: Path) -> None:
-    page = page_of(report)
-    page.check("#show-lower")
-    before = pixels(page)
-    page.select_option("#rule", "dominance")
-    assert pixels(page) != before
+def test_legend_and_hulls_follow_the_rule(page_of: Any, fitted: tuple[Any, Any], tmp_path: Path) -> None:
+    model, X = fitted
+    pictures = []
+    for rule in ("heaviest", "dominance"):
+        page = page_of(write_report(tmp_path / f"{rule}.html", model, X, rule=rule))
+        page.check("#show-lower")
+        pictures.append(pixels(page))
+        n_open = sum(int(text.split("}")[1]) for text in page.inner_text("#legend").split("\n") if "," in text)
+        assert n_open == model.partition(X).is_open(rule).sum()
+    assert pictures[0] != pictures[1]
 
 
 def test_axes_zoom_and_legend_change_the_picture(page_of: Any, report: Path) -> None:
@@ -289,7 +293,7 @@ def test_everything_is_reached_by_keyboard(page_of: Any, report: Path) -> None:
     for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-    assert {"theme", "axis-x", "axis-y", "threshold", "show-lower", "show-upper", "rule", "scatter"} <= reached
+    assert {"theme", "axis-x", "axis-y", "threshold", "show-lower", "show-upper", "scatter"} <= reached
     page.focus("#scatter")
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#object strong") == "Row 1"

@@ -25,7 +25,7 @@ def test_clusters_are_explained_first() -> None:
     text = plain(clusters_html(CredalPartition.from_labels(IRIS.target), IRIS.data, NAMES))
     assert "Cluster 1 very short petal, very narrow petal, short sepal 50 rows (33 %)" in text
     assert "petal_length 1.462 ± 0.1719 4.26 ± 0.4652 5.552 ± 0.5463" in text
-    assert "Rules that explain the clusters" in text
+    assert "Rules that approximate the partition" in text
     page = render_report(EGMM(3, random_state=0).fit(IRIS.data), IRIS.data)
     assert page.index("What the clusters are") < page.index("Rows and their sets") < page.index("Convergence")
 
@@ -50,7 +50,7 @@ def test_many_features_and_hostile_names() -> None:
     X = rng.normal(size=(40, 50)) + 3.0 * (np.arange(40) % 2)[:, None] * (np.arange(50) < 5)
     names = [f"<b>{k}" for k in range(50)]
     page = clusters_html(CredalPartition.from_labels(np.arange(40) % 2), X, names, np.repeat(["<i>x</i>"], 40))
-    assert "20 features that differ less are not shown" in page
+    assert "20 features with smaller differences are not shown" in page
     assert "<b>0" not in page
     assert "<i>x" not in page
     assert "&lt;b&gt;0" in page
@@ -78,5 +78,5 @@ def test_names_of_rows_and_classes_reach_the_plot() -> None:
     plain_rows = data_of(render_report(model.fit(IRIS.data), pd.DataFrame(IRIS.data)))
     assert plain_rows["names"] is None  # a counted index says no more than the number
     assert plain_rows["classes"] is None
-    with pytest.raises(ValueError, match="classes must have one entry for each of 150 rows, got 3"):
+    with pytest.raises(ValueError, match="classes must have 150 entries, one per row, got 3"):
         render_report(model, IRIS.data, classes=["a", "b", "c"])

@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from egmm import ECM, EGMM, CredalPartition, FocalSets, Selection, select_model
-from egmm.datasets import make_diamond
+from egmm.datasets import make_blobs_with_overlap, make_diamond
 from egmm.report import describe, render_report
 from egmm.report.content import LEVELS, MOST_LISTED, MOST_ROWS
 
@@ -50,6 +50,25 @@ def test_rows_and_masses_are_those_of_the_model() -> None:
     masses = decode(data["masses"], "<u2").reshape(3, 11).T / 65535
     np.testing.assert_allclose(masses, MODEL.predict_mass(X), atol=1 / 65535)
     assert [s["rows"] for s in data["sets"]] == np.bincount(MODEL.predict_sets(X), minlength=3).tolist()
+
+
+@pytest.mark.parametrize("rule", ["heaviest", "utility", "dominance"])
+def test_plot_tables_and_words_follow_one_rule(rule: str) -> None:
+    # By utility the first six rows and the last five get {1,2}, which is not a focal set.
+    mass = np.repeat([[0.46, 0.0, 0.0, 0.54], [0.55, 0.4, 0.05, 0.0]], [6, 5], axis=0)
+    partition = CredalPartition(mass, FocalSets.simple(3))
+    model = EGMM(3, random_state=0).fit(make_blobs_with_overlap(60, random_state=0)[0])
+    page = render_report(model, X, partition=partition, rule=rule)
+    data = data_of(page)
+    chosen = decode(data["chosen"], "<u2")
+    members = partition.upper("mass" if rule == "heaviest" else rule)
+    assert [data["sets"][at]["members"] for at in chosen] == [np.flatnonzero(row).tolist() for row in members]
+    assert [s["rows"] for s in data["sets"]] == np.bincount(chosen, minlength=len(data["sets"])).tolist()
+    labels = {listed["row"]: listed["set"] for listed in data["objects"]}
+    assert labels == {row: data["sets"][at]["label"] for row, at in enumerate(chosen)}
+    n_open = {"heaviest": 6, "utility": 11, "dominance": 6}[rule]
+    assert f"{n_open} rows ({100 * n_open / 11:.1f} %) are open by " in page.replace("\u202f", " ")
+    assert ("need not be in the heaviest set" in page) == (rule == "heaviest")
 
 
 def test_rows_far_from_the_origin_are_not_blurred(rng: np.random.Generator) -> None:
@@ -133,7 +152,7 @@ def test_names_must_fit_the_columns() -> None:
 @pytest.mark.parametrize(
     ("details", "error", "message"),
     [
-        ({"selection": 3}, TypeError, "selection must be what select_model returns, or None; got int"),
+        ({"selection": 3}, TypeError, "selection must be a Selection or None, got int"),
         ({"n_total": 5}, ValueError, "n_total must be an integer >= 11, got 5"),
         ({"scaling": (1.0,)}, ValueError, r"scaling \(centre, scale\) must have shape \(2, 2\), got \(1,\)"),
     ],
@@ -183,17 +202,19 @@ def test_python_to_reproduce_is_what_was_asked_for() -> None:
 def test_words_say_what_is_sure_and_what_is_not() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0.1, 0.9], [0.2, 0.8, 0], [1, 0, 0]], FocalSets.full(2))
     words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
-    assert "1 row (25.0 %) is open: its heaviest set has several clusters" in words
+    assert "1 row (25.0 %) is open by heaviest set: its set has several clusters" in words
     assert "Every row is sure" in " ".join(describe(MODEL, partition[[0, 2]]))
     assert "1 row (25.0 %) lies far from every component" in words
-    assert "clusters {1,2}, with 22.5 % of all mass" in words
+    assert "overlap most are {1,2}, with 22.5 % of all mass" in words
 
 
 def test_words_warn_of_clusters_without_rows_of_their_own() -> None:
     partition = CredalPartition([[1, 0, 0], [0, 0, 1.0]], FocalSets.full(2))
-    assert any("No row has most mass on cluster 2 alone: it is" in line for line in describe(MODEL, partition))
+    assert any("No row has its largest mass on cluster 2 alone: it is" in line for line in describe(MODEL, partition))
     vague = CredalPartition([[0, 0, 1.0]], FocalSets.full(2))
-    assert any("No row has most mass on clusters 1, 2 alone: they are" in line for line in describe(MODEL, vague))
+    assert any(
+        "No row has its largest mass on clusters 1, 2 alone: they are" in line for line in describe(MODEL, vague)
+    )
 
 
 def test_words_warn_of_fits_not_to_be_trusted() -> None:
@@ -223,7 +244,8 @@ def test_words_say_where_agreement_has_chosen() -> None:
     apart = [replace(c, agreement=0.4 if c.covariance == found.covariance else 0.6) for c in found.candidates]
     selection = Selection(apart, "ebic", higher_is_better=True, by_agreement=True)
     words = describe(selection.best, MODEL.partition(X), selection=selection)
-    said = f"EBIC chose 2 clusters among 2 candidates; of their covariances {selection.covariance} gives the partition"
+    said = "EBIC chose 2 clusters among 2 candidates; among its covariance models, the partition of"
+    said += f" {selection.covariance} agrees most"
     assert any(word.startswith(said) for word in words)
     assert f"{selection.advice}." in words
 
@@ -235,7 +257,7 @@ def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
     two, four, other, _ = (candidate.value("ebic") for candidate in selection.candidates)
     assert two < four < 2 * two - other
     words = " ".join(describe(selection.best, MODEL.partition(X), selection=selection))
-    assert f"among 4 candidates; the next, 2 with VVV, is {two - other:.1f} away." in words
+    assert f"among 4 candidates; the next best, 2 with VVV, differs by {two - other:.1f}." in words
     alone = select_model(X, [2, 4], **settings)
     words = " ".join(describe(alone.best, MODEL.partition(X), selection=alone))
     assert "among 2 candidates; the other is degenerate." in words
@@ -245,7 +267,7 @@ def test_rows_of_a_sample_keep_their_numbers() -> None:
     data = data_of(render_report(MODEL, X, n_total=2000, row_numbers=np.arange(11) * 100 + 7))
     assert data["objects"][0]["row"] == 507
     np.testing.assert_array_equal(decode(data["rows"], "<u4"), np.arange(11) * 100 + 7)
-    with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 11 rows, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"row_numbers must have 11 entries, one per row, got shape \(3,\)"):
         render_report(MODEL, X, row_numbers=[1, 2, 3])
 
 
@@ -255,7 +277,7 @@ def test_a_consensus_is_shown_without_mixing_weights() -> None:
     assert "<p>Two models agree.</p>" in page
     assert '"weight": null' in page
     assert '"weight": null' not in render_report(MODEL, X)
-    with pytest.raises(ValueError, match="X and partition must have equally many rows"):
+    with pytest.raises(ValueError, match="X and partition must have the same number of rows"):
         render_report(MODEL, X, partition=consensus[:2])
 
 

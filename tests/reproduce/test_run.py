@@ -127,12 +127,12 @@ def test_glance_tells_what_holds(made: Reproduction) -> None:
     first = sheet.lines[0]
     assert first[1].ours == "-55.90, -63.08"
     assert first[2].ours == "yes"
-    assert sheet.lines[1][1].ours.startswith("in 1 of 1 runs, leaving degenerate fits aside")
+    assert sheet.lines[1][1].ours.startswith("in 1 of 1 runs, without degenerate fits")
 
 
 def test_how_often_rows_are_left_open_is_told(made: Reproduction) -> None:
     told = {line[0].ours: line[1].ours for line in made.sheets["glance"].lines}
-    two = next(found for said, found in told.items() if said.startswith("Two-class: EGMM leaves"))
+    two = next(found for said, found in told.items() if said.startswith("Two-class: rows between the classes are open"))
     assert (
         two == "some row in 0 of 1 draws, at most 0 % of them; none in the others"
     )  # draw 0 has none, unlike the paper

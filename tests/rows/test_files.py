@@ -188,12 +188,11 @@ def test_a_csv_whose_true_and_false_turn_into_something_else(tmp_path: Path) -> 
     path = tmp_path / "a.csv"
     long = "x,flag\n" + "0.5,true\n1.5,false\n" * 100_000  # more than Arrow guesses types from
     path.write_text(f"{long}2.5,maybe\n")
-    message = r"column 'flag' has 'maybe', neither true nor false, at row 200000 .* of .*a\.csv"
+    message = r"column 'flag' has 'maybe', neither true nor false, at row 200001 .* of .*a\.csv"
     with pytest.raises(ReadError, match=message):
         all_rows(scan(path))
     path.write_text(f"{long}2.5,\n")
-    with pytest.raises(ReadError, match=r"column 'flag' has no value \(null\) at row 200000 .* of .*a\.csv"):
-        all_rows(scan(path))
+    assert np.isnan(all_rows(scan(path))).sum() == 1
 
 
 def test_whole_numbers_at_the_top_of_a_csv_do_not_make_a_column_of_them(tmp_path: Path) -> None:
@@ -218,7 +217,7 @@ def test_files_come_in_the_order_of_their_names(small: np.ndarray, tmp_path: Pat
 def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet(tmp_path / f"{name}.parquet", small)
-    assert scan(tmp_path).place(53) == f"row 3 (counted from 0) of {tmp_path / 'b.parquet'}"
+    assert scan(tmp_path).place(53) == f"row 4 (counted from 1) of {tmp_path / 'b.parquet'}"
 
 
 # What is refused --------------------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ def test_a_row_is_named_by_its_file(small: np.ndarray, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("paths", "message"),
-    [("none.parquet", "no CSV, Parquet, Feather or npy file at .*none.parquet"), ("*.csv", "at .*\\*.csv")],
+    [("none.parquet", "no CSV, Parquet, Feather or npy file found at .*none.parquet"), ("*.csv", "at .*\\*.csv")],
 )
 def test_no_such_file(paths: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=message):
@@ -256,7 +255,7 @@ def test_files_are_found_by_name_by_pattern_and_below_directories(tmp_path: Path
 
 
 def test_an_empty_directory_or_list(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file at"):
+    with pytest.raises(FileNotFoundError, match="no CSV, Parquet, Feather or npy file found at"):
         scan(tmp_path)
     with pytest.raises(ValueError, match="at least one file, got an empty list"):
         scan([])
@@ -290,7 +289,7 @@ def test_an_empty_file(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["parquet", "npy", "csv", "feather"])
 def test_no_rows(name: str, small: np.ndarray, tmp_path: Path) -> None:
     path = FILES[name](small[:0], tmp_path)
-    with pytest.raises(ValueError, match=rf"must hold rows and columns, but .*{path.name} have shape \(0, 3\)"):
+    with pytest.raises(ValueError, match=rf"must hold at least one row .*, but .*{path.name} has shape \(0, 3\)"):
         scan(path)
 
 
@@ -316,7 +315,7 @@ def test_a_parquet_file_damaged_in_the_middle(X: np.ndarray, tmp_path: Path) -> 
 def test_a_truncated_npy_file(small: np.ndarray, tmp_path: Path) -> None:
     path = row_sources.in_npy(small, tmp_path)
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(ReadError, match=r"rows\.npy is no readable npy file"):
+    with pytest.raises(ReadError, match=r"rows\.npy is not a valid npy file"):
         scan(path)
 
 
@@ -328,16 +327,16 @@ def test_npy_files_that_are_no_table(small: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"array of numbers, got shape .*<U1"):
         scan(tmp_path / "text.npy")
     np.save(tmp_path / "objects.npy", np.array([[{}]]), allow_pickle=True)
-    with pytest.raises(ReadError, match=r"objects\.npy is no readable npy file: .*Python objects"):
+    with pytest.raises(ReadError, match=r"objects\.npy is not a valid npy file: .*Python objects"):
         scan(tmp_path / "objects.npy")
     (tmp_path / "other.npy").write_text("nothing of the kind")
-    with pytest.raises(ReadError, match=r"other\.npy is no readable npy file: .* numpy\.save has written"):
+    with pytest.raises(ReadError, match=r"other\.npy is not a valid npy file; write it with numpy\.save"):
         scan(tmp_path / "other.npy")
     row_sources.in_npy(small, tmp_path)
     np.save(tmp_path / "wide.npy", small[:, :2])
     with pytest.raises(ReadError, match=r"wide\.npy has 2 columns, but .*rows\.npy has 3"):
         scan([tmp_path / "rows.npy", tmp_path / "wide.npy"])
-    with pytest.raises(ValueError, match="npy files have no column names: columns and weight must be None"):
+    with pytest.raises(ValueError, match="npy files have no column names; columns and weight must be None"):
         scan(tmp_path / "rows.npy", ["a"])
 
 
@@ -356,9 +355,9 @@ def test_columns_that_make_no_sense(small: np.ndarray, tmp_path: Path) -> None:
         scan(path, "abc")
     with pytest.raises(ValueError, match="columns must name at least one column"):
         scan(path, [])
-    with pytest.raises(ValueError, match="'a' is there twice"):
+    with pytest.raises(ValueError, match="'a' appears twice"):
         scan(path, ["a", "a"])
-    with pytest.raises(ValueError, match="'c' is there twice"):
+    with pytest.raises(ValueError, match="'c' appears twice"):
         scan(path, ["a", "c"], weight="c")
 
 
@@ -379,10 +378,10 @@ def test_a_column_of_another_type_in_one_file(small: np.ndarray, tmp_path: Path)
 
 def test_text_columns(small: np.ndarray, tmp_path: Path) -> None:
     parquet(tmp_path / "rows.parquet", small, note=["x"] * 50)
-    with pytest.raises(ReadError, match=r"column 'note' of .*rows\.parquet is string, no number; choose others"):
+    with pytest.raises(ReadError, match=r"column 'note' of .*rows\.parquet is string, not numeric; select others"):
         scan(tmp_path / "rows.parquet")
     (tmp_path / "rows.csv").write_text("a,note\n1,2\n3,4\n5,many\n")
-    with pytest.raises(ReadError, match=r"column 'note' has 'many', no number, at row 2 .* of .*rows\.csv"):
+    with pytest.raises(ReadError, match=r"column 'note' has 'many', not a number, at row 3 .* of .*rows\.csv"):
         scan(tmp_path / "rows.csv")
 
 
@@ -390,7 +389,7 @@ def test_text_far_down_a_csv(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "b.csv").write_text("x,y\n" + "1,2\n3,4\n" * 200_000 + "5,?\n")
     rows = scan(tmp_path)
-    with pytest.raises(ReadError, match=r"column 'y' has '\?', no number, at row 400000 .* of .*b\.csv"):
+    with pytest.raises(ReadError, match=r"column 'y' has '\?', not a number, at row 400001 .* of .*b\.csv"):
         EGMM(2).fit(rows)
 
 
@@ -424,7 +423,7 @@ def test_a_csv_without_names_has_numbered_columns(tmp_path: Path) -> None:
     rows = scan(path, ["x3", "x1"], header=False)
     assert rows.feature_names == ["x3", "x1"]
     np.testing.assert_array_equal(all_rows(rows), [[2, 5.1], [4, 4.9]])
-    with pytest.raises(ReadError, match=r"column 'x2' has 'red', no number, at row 0 .* of .*rows\.csv"):
+    with pytest.raises(ReadError, match=r"column 'x2' has 'red', not a number, at row 1 .* of .*rows\.csv"):
         scan(path, header=False)
     assert scan(path, ["5.1"], header=True).shape == (1, 1)
 
@@ -438,7 +437,7 @@ def test_names_are_not_taken_for_a_row(text: str, tmp_path: Path) -> None:
 def test_columns_without_a_name_are_the_rows_index(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(",b,Unnamed: 0,w\n7,2,0,1\n8,4,1,1\n")
-    with pytest.warns(UserWarning, match="Left out as the index of the rows.*: columns '', 'Unnamed: 0';") as warned:
+    with pytest.warns(UserWarning, match="index written by pandas or R: columns '', 'Unnamed: 0';") as warned:
         rows = scan(path, weight="w")
     assert warned[0].filename == __file__
     assert rows.feature_names == ["b"]
@@ -451,7 +450,7 @@ def test_the_index_of_a_data_frame_is_no_feature(small: np.ndarray, tmp_path: Pa
     # As Dask writes it, whatever the index.
     index = pd.Index(np.arange(len(small)), name="__null_dask_index__")
     pd.DataFrame(small, index, columns=["a", "b", "c"]).to_parquet(tmp_path / "rows.parquet")
-    with pytest.warns(UserWarning, match="Left out as the index of the rows.*: column '__null_dask_index__';"):
+    with pytest.warns(UserWarning, match="Skipped as an index written by pandas or R: column '__null_dask_index__';"):
         rows = scan(tmp_path / "rows.parquet")
     assert rows.feature_names == ["a", "b", "c"]
     np.testing.assert_array_equal(all_rows(rows), small)
@@ -467,7 +466,7 @@ def test_the_delimiter_is_seen_in_the_first_lines(name: str, delimiter: str, tmp
     assert rows.feature_names == ["width", "height"]
     np.testing.assert_array_equal(all_rows(rows), [[2, 1.5], [4, 3]])
     path.write_text("\n".join(delimiter.join(line) for line in [*lines, ["5", "?"]]))
-    with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', no number, at row 2 .* of .*rows"):
+    with pytest.raises(ReadError, match=r"column 'width' has ' ?\?', not a number, at row 3 .* of .*rows"):
         list(scan(path, ["width"]).blocks())
 
 
@@ -482,12 +481,12 @@ def test_blanks_around_names_do_not_count(tmp_path: Path) -> None:
         ((X, weight),) = rows.blocks()
         np.testing.assert_array_equal(X, [[2, 1.5], [4, 3], [6, 5], [8, 7.5], [10, 9]])
         np.testing.assert_array_equal(weight, [1, 1, 1, 2, 3])
-    assert rows.place(3) == f"row 1 (counted from 0) of {tmp_path / 'b.csv'}"
+    assert rows.place(3) == f"row 2 (counted from 1) of {tmp_path / 'b.csv'}"
     (tmp_path / "b.csv").write_text(" w,width ,note,length\n1,6,x,5\n2,8,y,7.5\n3,9,z,?\n")
-    with pytest.raises(ReadError, match=r"column 'length' has '\?', no number, at row 2 .* of .*b\.csv"):
+    with pytest.raises(ReadError, match=r"column 'length' has '\?', not a number, at row 3 .* of .*b\.csv"):
         scan(tmp_path, ["width", "length"])
     (tmp_path / "b.csv").write_text("w,width, width,length\n1,6,7,5\n")
-    with pytest.raises(ReadError, match=r"b\.csv has two columns 'width'; blanks around names do not count"):
+    with pytest.raises(ReadError, match=r"b\.csv has two columns 'width'; spaces around names are ignored"):
         scan(tmp_path, ["width", "length"])
 
 
@@ -509,10 +508,10 @@ def test_text_of_several_lines_beside_the_columns_asked_for(tmp_path: Path) -> N
 def test_text_that_cannot_be_divided(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("height  width\n1.5        2\n")
-    with pytest.raises(ReadError, match=r"rows\.csv has several blanks between columns; expected a comma"):
+    with pytest.raises(ReadError, match=r"rows\.csv has several spaces between columns; expected a comma"):
         scan(path)
     path.write_bytes("a\nb\n".encode("utf-16"))
-    with pytest.raises(ReadError, match=r"rows\.csv must be text in UTF-8"):
+    with pytest.raises(ReadError, match=r"rows\.csv must be UTF-8 text"):
         scan(path)
     path.write_text("a;b\n" + "x" * 200_000 + ";2\n")
     assert scan(path, ["b"]).shape == (1, 1)
@@ -526,7 +525,7 @@ def test_a_csv_of_one_row(end: str, tmp_path: Path) -> None:
     path.write_bytes(f"a,b{end}1.5,2".encode())
     np.testing.assert_array_equal(all_rows(scan(path)), [[1.5, 2]])
     path.write_bytes(b"1.5,2")
-    with pytest.raises(ReadError, match=r"rows\.csv is a single line without a line break; write one at its end"):
+    with pytest.raises(ReadError, match=r"rows\.csv is a single line without a line break; add one at the end"):
         scan(path)
 
 
@@ -551,10 +550,11 @@ def test_nulls(name: str, X: np.ndarray, tmp_path: Path) -> None:
     {"parquet": pa.parquet.write_table, "feather": pa.feather.write_feather, "csv": pa.csv.write_csv}[name](
         columns, str(path)
     )
-    rows = scan(tmp_path)
-    message = rf"column 'c' has no value \(null\) at row 40 .* of .*b/rows\.{name}; drop or impute"
-    with pytest.raises(ReadError, match=message):
-        EGMM(2).fit(rows)
+    with_holes = np.concatenate([X, values.astype(float)])
+    np.testing.assert_array_equal(all_rows(scan(tmp_path)), with_holes)
+    streamed, in_memory = (EGMM(2, random_state=0).fit(rows) for rows in (scan(tmp_path), with_holes))
+    np.testing.assert_allclose(streamed.means_, in_memory.means_, rtol=1e-9)
+    assert streamed.log_likelihood_ == pytest.approx(in_memory.log_likelihood_, rel=1e-12)
     assert scan(tmp_path, ["b"]).shape == (len(X) + 100, 1)
 
 
@@ -563,7 +563,7 @@ def test_values_that_are_not_finite(X: np.ndarray, tmp_path: Path) -> None:
     X = X.copy()
     X[30, 1] = np.inf
     parquet(tmp_path / "b.parquet", X)
-    with pytest.raises(ValueError, match=r"contains infinity at row 30 .* of .*b\.parquet, column 1 \('b'\)"):
+    with pytest.raises(ValueError, match=r"contains infinity at row 31 .* of .*b\.parquet, column 1 \('b'\)"):
         EGMM(2).fit(scan(tmp_path))
 
 
@@ -593,7 +593,7 @@ def test_weights_may_be_zero_but_not_all(X: np.ndarray, tmp_path: Path) -> None:
 def test_peers_need_rows_in_memory(estimator: Any, small: np.ndarray, tmp_path: Path) -> None:
     rows, name = scan(row_sources.in_parquet(small, tmp_path)), type(estimator).__name__
     for fit in (estimator.fit, lambda rows: select_model(rows, [2], estimator=estimator)):
-        with pytest.raises(TypeError, match=f"in memory for {name}, got a scan of 1 file.*; read them into an array"):
+        with pytest.raises(TypeError, match=f"in memory for {name}, got a scan of 1 file.*; load them into an array"):
             fit(rows)
 
 
@@ -625,7 +625,7 @@ def test_a_file_that_is_gone(X: np.ndarray, tmp_path: Path) -> None:
     path = row_sources.in_parquet(X, tmp_path)
     rows = scan(path)
     path.unlink()
-    with pytest.raises(ReadError, match=r"rows\.parquet cannot be read any more: No such file"):
+    with pytest.raises(ReadError, match=r"rows\.parquet can no longer be read: No such file"):
         EGMM(2).fit(rows)
 
 

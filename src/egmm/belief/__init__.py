@@ -1,4 +1,4 @@
-"""Belief functions on subsets of clusters: families of sets, mass functions and what follows from them."""
+"""Belief functions on subsets of clusters: families of sets, mass functions, transforms, combination and decisions."""
 
 from egmm.belief.alignment import match_clusters, relabel
 from egmm.belief.cautious import canonical_weights

@@ -65,7 +65,7 @@ def match_clusters(probabilities: FloatArray, targets: FloatArray) -> IntArray:
     Returns
     -------
     permutation : ndarray of shape (n_clusters,)
-        Number of the class matched to each cluster. Clusters without a class take the numbers left, in their order.
+        Class matched to each cluster. Clusters without a class get the unused numbers, in order.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def match_clusters(probabilities: FloatArray, targets: FloatArray) -> IntArray:
     theirs = check_finite_matrix("targets", targets, (len(ours), None))
     n_clusters, n_classes = ours.shape[1], theirs.shape[1]
     if n_classes > n_clusters:
-        raise ValueError(f"There are {n_classes} classes but only {n_clusters} clusters to match to them.")
+        raise ValueError(f"The number of classes, {n_classes}, exceeds the number of clusters, {n_clusters}.")
     clusters, classes = linear_sum_assignment(ours.T @ theirs, maximize=True)
     permutation = np.full(n_clusters, -1, dtype=np.int64)
     permutation[clusters] = classes
@@ -85,7 +85,7 @@ def match_clusters(probabilities: FloatArray, targets: FloatArray) -> IntArray:
 
 
 def indicator(reference: Any, n_clusters: int) -> FloatArray:
-    """One column per class with 1 for its rows, (n_samples, n_classes), n_classes <= n_clusters.
+    """One-hot encoding of classes, (n_samples, n_classes), with n_classes <= n_clusters.
 
     Integers from 0 to ``n_clusters - 1`` are taken as class numbers; any other values are numbered in sorted order.
 

@@ -1,4 +1,4 @@
-"""The cautious rule and the canonical decomposition it rests on."""
+"""The cautious rule and the canonical decomposition it uses."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from egmm.belief.moebius import superset_differences, superset_sums
 
 
 def canonical_weights(mass: FloatArray, focal: FocalSets) -> FloatArray:
-    r"""Decompose each mass function into simple ones: the conjunctive combination of :math:`A^{w(A)}` gives it back.
+    r"""Decompose each mass function into simple ones, whose conjunctive combination restores it.
 
-    :math:`A^w` has mass :math:`1 - w` on :math:`A` and :math:`w` on the frame (:math:`w > 1` takes evidence away), and
+    The simple mass function :math:`A^{w(A)}` has mass :math:`1 - w(A)` on :math:`A` and :math:`w(A)` on the frame, with
 
     .. math:: w_i(A) = \prod_{B \supseteq A} Q_i(B)^{(-1)^{|B| - |A| + 1}}, \qquad A \ne \Omega
 
@@ -27,7 +27,7 @@ def canonical_weights(mass: FloatArray, focal: FocalSets) -> FloatArray:
     Returns
     -------
     weights : ndarray of shape (n_samples, 2**n_clusters - 1)
-        The column of a set is its bit mask: the empty set first, the frame left out.
+        Columns are indexed by bit mask: the empty set first, without the frame.
 
     Examples
     --------
@@ -63,25 +63,25 @@ def cautious(sources: Sequence[Masses]) -> Masses:
     log_weights = _log_weights("rule='cautious'", "source 0", *sources[0])
     for number, (mass, focal) in enumerate(sources[1:], start=1):
         np.minimum(log_weights, _log_weights("rule='cautious'", f"source {number}", mass, focal), out=log_weights)
-    # ln Q(B) sums ln w(A) over the sets A that do not contain B; what stands for the frame cancels.
+    # ln Q(B) sums ln w(A) over the sets A that do not contain B; the frame's entry cancels.
     implied = superset_sums(log_weights)
     combined = superset_differences(np.exp(implied[:, :1] - implied))
-    # Differences of commonalities fall below zero by rounding only: w <= w_s makes this a specialisation of m_s.
+    # Only rounding makes differences of commonalities negative: w <= w_s makes this a specialisation of m_s.
     np.maximum(combined, 0.0, out=combined)
     combined /= combined.sum(axis=1, keepdims=True)
     return combined, FocalSets.full(sources[0][1].n_clusters, empty=True)
 
 
-def _log_weights(asker: str, source: str, mass: FloatArray, focal: FocalSets) -> FloatArray:
-    """Logarithms of the canonical weights, (n_samples, 2**n_clusters); what stands for the frame is no weight."""
+def _log_weights(caller: str, source: str, mass: FloatArray, focal: FocalSets) -> FloatArray:
+    """Logarithms of the canonical weights, (n_samples, 2**n_clusters); the frame's column is a placeholder."""
     if not focal.is_full:
         raise ValueError(
-            f"{asker} needs the full power set, but {source} has {(focal.masks > 0).sum()} of the {focal.frame_mask} "
-            f"sets; write it over FocalSets.full({focal.n_clusters}) first."
+            f"{caller} needs the full power set, but {source} has {(focal.masks > 0).sum()} of the {focal.frame_mask} "
+            f"sets; embed it in FocalSets.full({focal.n_clusters}) first."
         )
     if (mass[:, -1] <= 0).any():
         raise ValueError(
-            f"{asker} needs mass on the frame in every row, but {source} has none in row "
+            f"{caller} needs mass on the frame in every row, but {source} has none in row "
             f"{np.argmax(mass[:, -1] <= 0)}; discount it first."
         )
     dense = embed(mass, focal, FocalSets.full(focal.n_clusters, empty=True))

@@ -28,15 +28,15 @@ def combine(*partitions: CredalPartition, rule: str = "dempster", on_conflict: s
     *partitions : CredalPartition
         One or more sources with the same rows and the same frame; their families may differ.
     rule : {'dempster', 'conjunctive', 'disjunctive', 'yager', 'dubois-prade', 'pcr6', 'cautious', 'mean'}
-        How to combine. All sources enter at once, so the rules that are not associative do not depend on an order.
+        The rule. All sources are combined at once, so non-associative rules do not depend on their order.
     on_conflict : {'raise', 'vacuous', 'empty'}, default='raise'
-        What Dempster's rule does with rows in total conflict: an error that counts them, all mass on the frame, or all
+        What Dempster's rule does with rows in total conflict: raise an error, put all mass on the frame, or put all
         mass on the empty set.
 
     Returns
     -------
     partition : CredalPartition
-        Its family is exactly the sets that the rule can reach from the given families.
+        Its family holds exactly the sets that the rule can produce from the given families.
 
     Examples
     --------
@@ -51,6 +51,6 @@ def combine(*partitions: CredalPartition, rule: str = "dempster", on_conflict: s
     """
     for partition in partitions:
         if not isinstance(partition, CredalPartition):
-            raise TypeError(f"combine takes CredalPartition objects, got {type(partition).__name__}.")
+            raise TypeError(f"combine expects CredalPartition objects, got {type(partition).__name__}.")
     sources = [(partition.mass, partition.focal_sets) for partition in partitions]
     return CredalPartition._trusted(*combine_trusted(sources, rule, on_conflict))

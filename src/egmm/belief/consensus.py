@@ -1,4 +1,4 @@
-"""The consensus of several sources about the same rows: where they disagree, mass goes to sets of clusters."""
+"""Consensus of several sources on the same rows: disagreement puts mass on sets of clusters."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -13,22 +13,23 @@ from egmm.belief.partition import CredalPartition, check_partition
 
 
 def consensus(sources: Sequence[CredalPartition], weights: Any = None) -> CredalPartition:
-    r"""Combine sources: two of them, drawn at random, name a cluster each, and the row belongs to one of the two.
+    r"""Combine sources by the union of two random votes.
 
     With weights :math:`w_s` that sum to one and :math:`q_{ik} = \sum_s w_s \mathrm{BetP}^{(s)}_i(\omega_k)`,
 
     .. math:: m_i(\{\omega_k\}) = q_{ik}^2, \qquad m_i(\{\omega_k, \omega_l\}) = 2\, q_{ik}\, q_{il}.
 
-    So :math:`\mathrm{Bel}_i(A) = q_i(A)^2`, and the pignistic probability is :math:`q_i`, the weighted mean of the
-    sources'. Of two clusters, the pair is the heaviest set where :math:`\max_k q_{ik} < 2/3`. Rows on which the sources
-    agree surely stay sure; both doubt within the sources and disagreement between them leave a row open.
+    Two clusters are drawn independently from :math:`q_i`; the row belongs to one of them. Hence
+    :math:`\mathrm{Bel}_i(A) = q_i(A)^2`, and the pignistic probability is :math:`q_i`, the weighted mean over sources.
+    With two clusters, the pair is the heaviest set where :math:`\max_k q_{ik} < 2/3`. A row is sure where the sources
+    are certain and agree; uncertainty within sources and disagreement between them both make a row open.
 
     Parameters
     ----------
     sources : sequence of CredalPartition
         Partitions of the same rows over the same clusters; :meth:`egmm.CredalPartition.align` matches the clusters.
     weights : array-like of shape (n_sources,), default=None
-        Weights of the sources, not all zero; None means equal ones.
+        Weights of the sources, not all zero. None means equal weights.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def consensus(sources: Sequence[CredalPartition], weights: Any = None) -> Credal
 
     See Also
     --------
-    combine : rules that take the sources for independent evidence.
+    combine : rules for independent evidence.
 
     Examples
     --------
@@ -53,14 +54,14 @@ def consensus(sources: Sequence[CredalPartition], weights: Any = None) -> Credal
     for at, source in enumerate(sources):
         first.focal_sets.on_frame_of(check_partition(f"sources[{at}]", source).focal_sets)
         if len(source) != len(first):
-            raise ValueError(f"sources must have equally many rows, got {len(first)} and {len(source)}.")
+            raise ValueError(f"sources must have the same number of rows, got {len(first)} and {len(source)}.")
     shares = source_shares(weights, len(sources))
     mean = sum(share * source.pignistic() for share, source in zip(shares, sources, strict=True))
     return CredalPartition(*unite_pairs(np.asarray(mean)))
 
 
 def unite_pairs(probability: FloatArray) -> Masses:
-    r"""Masses of the union of two clusters that are drawn independently by these probabilities.
+    r"""Masses of the union of two clusters drawn independently from these probabilities.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def unite_pairs(probability: FloatArray) -> Masses:
     first = [clusters[0] for clusters in members]
     last = [clusters[-1] for clusters in members]
     mass = probability[:, first] * probability[:, last] * focal.cardinalities
-    # Probabilities that sum to one up to rounding give masses that do, exactly.
+    # Remove the rounding error of probabilities that sum to one only approximately.
     return mass / mass.sum(axis=1, keepdims=True), focal
 
 
@@ -100,7 +101,7 @@ def clusters_and_pairs(n_clusters: int) -> FocalSets:
 
 
 def source_shares(weights: Any, n_sources: int) -> FloatArray:
-    """Weights of sources, (n_sources,), that sum to one."""
+    """Source weights normalised to sum to one, (n_sources,)."""
     if weights is None:
         return np.full(n_sources, 1.0 / n_sources)
     given = check_finite_matrix("weights", weights, (n_sources,))

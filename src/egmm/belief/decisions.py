@@ -9,7 +9,7 @@ from egmm.belief.masses import check_focal, check_mass
 from egmm.belief.transforms import belief, contour, pignistic
 
 TIE = 1e-12
-"""Scores this close count as tied, so that rounding does not choose between them."""
+"""Scores this close are tied, so that rounding does not decide."""
 
 RULES = ("pignistic", "plausibility", "belief")
 
@@ -17,11 +17,11 @@ SET_RULES = ("heaviest", "utility", "dominance")
 """Ways to choose a set of clusters for a row."""
 
 REWARD = 0.8
-"""Default utility of a pair of clusters that contains the right one: the measure u80."""
+"""Default utility of a pair that contains the right cluster: the measure u80."""
 
 
 def first_best(scores: FloatArray) -> IntArray:
-    """Column of the largest score in each row; the lowest of those within 1e-12 of it.
+    """Column of the largest score in each row; ties within 1e-12 go to the lowest column.
 
     >>> first_best(np.array([[0.2, 0.4, 0.4], [0.1 + 0.2, 0.3, 0.1]]))
     array([1, 0])
@@ -33,7 +33,7 @@ def first_best(scores: FloatArray) -> IntArray:
 
 
 def cluster_scores(mass: FloatArray, focal: FocalSets, rule: str = "pignistic") -> FloatArray:
-    r"""Score of each cluster by the name of a rule: BetP, plausibility or belief.
+    r"""Score each cluster by pignistic probability, plausibility or belief.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def heaviest_set(mass: FloatArray, focal: FocalSets) -> IntArray:
     Returns
     -------
     columns : ndarray of shape (n_samples,)
-        Index into `focal`. Ties go to the lowest column, so to the smallest bit mask.
+        Index into `focal`. Ties go to the lowest column, the smallest bit mask.
 
     Examples
     --------
@@ -130,9 +130,9 @@ def most_useful_set(mass: FloatArray, focal: FocalSets, reward: float = REWARD) 
     .. math:: \arg\max_A\; g(1/|A|) \sum_{k \in A} \mathrm{BetP}_i(\omega_k), \quad
         g(a) = (2 - 4 r)\, a^2 + (4 r - 1)\, a
 
-    A set is worth nothing if the right cluster is not in it, 1 if it is that cluster alone, and :math:`r` if it is a
-    pair that contains it. Of the sets of one size, the likeliest clusters make the best one, so the choice is made
-    among as many sets as there are clusters. The chosen set need not be a focal set.
+    A set without the right cluster has utility 0, the right cluster alone 1, and a pair that contains it :math:`r`. The
+    best set of a given size holds the most probable clusters, so only one set per size is compared. The chosen set need
+    not be a focal set.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def most_useful_set(mass: FloatArray, focal: FocalSets, reward: float = REWARD) 
 
     See Also
     --------
-    egmm.metrics.discounted_utility : the utility reached, where classes are known.
+    egmm.metrics.discounted_utility : the utility obtained when classes are known.
 
     References
     ----------
@@ -177,7 +177,7 @@ def most_useful_set(mass: FloatArray, focal: FocalSets, reward: float = REWARD) 
 
 
 def choose_sets(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", reward: float = REWARD) -> BoolArray:
-    """Choose a set of clusters for each row by the name of a rule.
+    """Choose a set of clusters for each row by a named rule.
 
     Parameters
     ----------
@@ -187,14 +187,14 @@ def choose_sets(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", rewa
         The sets :math:`A_j`, in the column order of `mass`.
     rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
         The set of largest mass (:func:`heaviest_set`); the set of largest expected utility (:func:`most_useful_set`);
-        the clusters that no other dominates by its interval [Bel, Pl] (:func:`undominated`).
+        the clusters not dominated by their intervals [Bel, Pl] (:func:`undominated`).
     reward : float, default=0.8
-        Utility of a right pair, for 'utility' alone.
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
 
     Returns
     -------
     chosen : ndarray of bool of shape (n_samples, n_clusters)
-        Members of each row's set; none where that is the empty set.
+        Members of each row's set; all False for the empty set.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def choose_sets(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", rewa
 
 
 def undominated(mass: FloatArray, focal: FocalSets) -> BoolArray:
-    r"""Keep the clusters that no other dominates by its interval [Bel, Pl].
+    r"""Keep the clusters not dominated by their intervals [Bel, Pl].
 
     Cluster :math:`k` is kept when :math:`\mathrm{Pl}_i(\{\omega_k\}) \ge \max_l \mathrm{Bel}_i(\{\omega_l\})`.
 
@@ -271,7 +271,7 @@ def hurwicz(mass: FloatArray, focal: FocalSets, pessimism: float = 0.5) -> IntAr
 def with_rejection(mass: FloatArray, focal: FocalSets, cost: float, rule: str = "pignistic") -> IntArray:
     r"""Choose a cluster unless its risk exceeds the cost of rejecting.
 
-    With a unit cost of error, the cluster of the largest score :math:`s_i` is chosen where
+    With unit cost of an error, the cluster with the largest score :math:`s_i` is chosen where
     :math:`1 - \max_k s_i(\omega_k) \le c`, and the row is rejected elsewhere.
 
     Parameters

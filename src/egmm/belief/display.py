@@ -1,4 +1,4 @@
-"""A partition for people: a few lines of text, or a small table in a notebook."""
+"""Summary of a partition as text, or as a small table in a notebook."""
 
 from html import escape
 from typing import NamedTuple
@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray
+from egmm._documented import documentation_link
 from egmm.belief.decisions import heaviest_set
 from egmm.belief.focal import FocalSets
 from egmm.belief.uncertainty import average_nonspecificity
 
 MOST_SETS = 12
-"""Sets listed; the lightest beyond them are added up."""
+"""Number of sets listed; the lightest of the others are summed."""
 
 
 class _Line(NamedTuple):
@@ -21,7 +22,7 @@ class _Line(NamedTuple):
 
 
 def title(mass: FloatArray, focal: FocalSets) -> str:
-    """One line: how many rows, clusters and sets."""
+    """One line: numbers of rows, clusters and sets."""
     parts = [(len(mass), "row"), (focal.n_clusters, "cluster"), (len(focal), "focal set")]
     return "Credal partition: " + ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
 
@@ -45,7 +46,7 @@ def as_html(mass: FloatArray, focal: FocalSets) -> str:
     heading = "<br>".join(escape(line) for line in [title(mass, focal), *_counts(mass, focal)])
     return (
         f"<div><p>{heading}</p><table><thead><tr><th>set</th><th>rows</th><th>mean mass</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f"<tbody>{rows}</tbody></table>{documentation_link('CredalPartition')}</div>"
     )
 
 
@@ -55,7 +56,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
     sizes = focal.cardinalities[heaviest_set(mass, focal)]
     kinds = {"sure": sizes == 1, "open": sizes > 1}
     if focal.has_empty:
-        # Without the empty set a partition knows of no outliers, which is not the same as having none.
+        # Without the empty set, outliers are not modelled; "0 outliers" would mislead.
         kinds["outliers"] = sizes == 0
     shares = ", ".join(f"{kind} {rows.sum()} ({100 * rows.mean():.1f} %)" for kind, rows in kinds.items())
     return [
@@ -65,7 +66,7 @@ def _counts(mass: FloatArray, focal: FocalSets) -> list[str]:
 
 
 def _lines(mass: FloatArray, focal: FocalSets) -> list[_Line]:
-    """List the sets in column order; of a large family the heaviest ones, and the rest as one line."""
+    """One line per set in column order; large families list the heaviest and sum the rest."""
     means = mass.mean(axis=0) if len(mass) else np.zeros(len(focal))
     rows = np.bincount(heaviest_set(mass, focal), minlength=len(focal))
     shown = np.sort(np.argsort(-means, kind="stable")[:MOST_SETS])

@@ -36,7 +36,7 @@ def conflict(first: Masses, second: Masses) -> FloatArray:
 
 
 def jousselme_distance(first: Masses, second: Masses) -> FloatArray:
-    r"""Jousselme's distance, which weighs how much the sets overlap.
+    r"""Jousselme's distance, weighted by the overlap of sets.
 
     .. math:: d_J(m_1, m_2) = \sqrt{\tfrac12 (m_1 - m_2)^\top D\, (m_1 - m_2)}, \qquad
               D_{AB} = \frac{|A \cap B|}{|A \cup B|}, \quad D_{\emptyset\emptyset} = 1
@@ -106,7 +106,7 @@ def _checked(first: Masses, second: Masses) -> tuple[Masses, Masses]:
     (mass, focal), (other_mass, other) = check_source(first), check_source(second)
     focal.on_frame_of(other)
     if len(mass) != len(other_mass):
-        raise ValueError(f"Both sources must have the same rows, got {len(mass)} and {len(other_mass)}.")
+        raise ValueError(f"Both sources must have the same number of rows, got {len(mass)} and {len(other_mass)}.")
     return (mass, focal), (other_mass, other)
 
 

@@ -18,7 +18,7 @@ from egmm._checks import (
 )
 
 MAX_CLUSTERS = 63
-"""A set of clusters is the bits of one signed 64-bit integer."""
+"""Sets of clusters are bit masks in signed 64-bit integers."""
 
 MAX_FULL_CLUSTERS = 13
 """Largest frame whose whole power set (8191 sets) is built without an explicit list."""
@@ -63,13 +63,13 @@ class FocalSets:
         if given.dtype.kind not in "iu" or given.ndim != 1:
             raise TypeError(
                 f"masks must be a sequence of integers, got shape {given.shape} of {given.dtype}; "
-                "FocalSets.from_sets takes sets of clusters."
+                "use FocalSets.from_sets for sets of clusters."
             )
         unique = np.unique(given)
         bad = unique[(unique < 0) | (unique > self.frame_mask)]
         if bad.size:
             raise ValueError(
-                f"bit mask {bad[0]} is no subset of {self._n_clusters} clusters (0 to 2**{self._n_clusters} - 1)."
+                f"bit mask {bad[0]} is not a subset of {self._n_clusters} clusters (0 to 2**{self._n_clusters} - 1)."
             )
         self._masks: IntArray = _frozen(unique.astype(np.int64))
 
@@ -133,7 +133,7 @@ class FocalSets:
             Symmetric similarity of clusters, for instance :math:`S = \mathrm{Pl}^\top \mathrm{Pl}` of a first
             partition.
         n_neighbours : int, default=2
-            How many neighbours each cluster proposes.
+            Number of neighbours per cluster.
         empty : bool, default=False
             Whether the empty set belongs to the family.
 
@@ -325,7 +325,7 @@ class FocalSets:
         return np.where(self._masks[at] == masks, at, -1).astype(np.int64)
 
     def on_frame_of(self, other: "FocalSets") -> "FocalSets":
-        """Return this family if it is over the same frame as `other`, or say that the frames differ."""
+        """Return this family if its frame is that of `other`, else raise."""
         if other.n_clusters != self._n_clusters:
             raise ValueError(
                 f"The frames differ: {self._n_clusters} and {other.n_clusters} clusters; "
@@ -355,7 +355,7 @@ class FocalSets:
         return hash((self._n_clusters, self._masks.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Unpickled arrays are writeable: building anew makes them read-only.
+        # Unpickled arrays are writeable; rebuilding makes them read-only.
         return FocalSets, (self._masks, self._n_clusters)
 
     def __repr__(self) -> str:
@@ -364,7 +364,7 @@ class FocalSets:
 
 @lru_cache(maxsize=64)
 def _named(family: str, n_clusters: int) -> FocalSets:
-    """Return a family by its name; it does not change, so one serves all."""
+    """Family by name, cached because families are immutable."""
     named: FocalSets = getattr(FocalSets, family)(n_clusters)
     return named
 
@@ -375,7 +375,7 @@ def _singleton_masks(n_clusters: int) -> list[int]:
 
 
 def mask_of(members: Any, n_clusters: int, of: str = "") -> int:
-    """Bit mask of a set of clusters counted from zero; `of` begins what is said of a wrong number.
+    """Bit mask of a set of clusters counted from zero; `of` prefixes the error message.
 
     >>> mask_of({0, 2}, 3)
     5

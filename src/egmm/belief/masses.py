@@ -15,14 +15,14 @@ SUM_TOLERANCE = 1e-8
 
 
 def check_focal(focal: object) -> FocalSets:
-    """Return `focal` if it is a family of sets, or say how to build one."""
+    """Return `focal` if it is a FocalSets, else raise."""
     if not isinstance(focal, FocalSets):
         raise TypeError(f"focal_sets must be a FocalSets, got {type(focal).__name__}; FocalSets.of(...) builds one.")
     return focal
 
 
 def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
-    r"""Return `mass` as mass functions over `focal`, one per row, or say which entry or row is none.
+    r"""Validate masses over `focal`, one mass function per row.
 
     .. math:: m_i(A_j) \ge 0, \qquad \Bigl| \sum_j m_i(A_j) - 1 \Bigr| \le 10^{-8}
 
@@ -36,7 +36,7 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
     Returns
     -------
     mass : ndarray of shape (n_samples, n_focal)
-        The same masses in double precision; the same array when it already is.
+        The masses in double precision, without a copy where possible.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def check_mass(mass: Any, focal: FocalSets) -> FloatArray:
 
 
 def check_source(source: Any) -> Masses:
-    """Return valid masses with their sets, or say that both are wanted."""
+    """Validate a pair of masses and their sets."""
     if not isinstance(source, (tuple, list)) or len(source) != 2:
         raise TypeError(f"a source must be a pair (mass, focal_sets), got {type(source).__name__}.")
     mass, focal = source
@@ -67,8 +67,8 @@ def check_source(source: Any) -> Masses:
 
 
 def check_non_negative(mass: FloatArray) -> None:
-    """Say which entry is negative or not a number."""
-    # NaN fails the comparison, so one pass tells good masses; the bad ones are worth a closer look.
+    """Raise on the first entry that is negative or NaN."""
+    # NaN fails the comparison, so one pass suffices for valid masses.
     if mass.size and not mass.min() >= 0:
         mass = check_finite_matrix("mass", mass, (None, None))
         where = tuple(int(i) for i in np.argwhere(mass < 0)[0])
@@ -76,7 +76,7 @@ def check_non_negative(mass: FloatArray) -> None:
 
 
 def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:
-    r"""Write the same mass functions over another family: sets that are not in `focal` get mass zero.
+    r"""Embed mass functions in another family: sets that are not in `focal` get mass zero.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def embed(mass: FloatArray, focal: FocalSets, into: FocalSets) -> FloatArray:
 
 
 def joint_family(*families: FocalSets) -> FocalSets:
-    """Return the family of all the sets of the given families.
+    """Union of the given families.
 
     >>> joint_family(FocalSets.singletons(2), FocalSets.from_sets([{0, 1}], 2)).labels
     ('{1}', '{2}', '{1,2}')
@@ -120,14 +120,14 @@ def joint_family(*families: FocalSets) -> FocalSets:
 
 
 def transport(mass: FloatArray, masks: IntArray, n_clusters: int) -> Masses:
-    """Give the mass of each column to a set, adding where columns meet.
+    """Move the mass of each column to a set, summing columns with the same set.
 
     Parameters
     ----------
     mass : ndarray of shape (n_samples, n_columns)
         Masses.
     masks : ndarray of int64 of shape (n_columns,)
-        Bit mask of the set that takes each column.
+        Bit mask of the target set of each column.
     n_clusters : int
         Size of the frame of these sets.
 

@@ -13,7 +13,7 @@ _BLOCK_BYTES = 1 << 19
 
 
 def row_blocks(n_rows: int, n_columns: int, at_least: int = 16) -> Iterator[slice]:
-    """Slices of rows whose `n_columns` doubles stay in the second-level cache, or of `at_least` rows."""
+    """Slices of rows that fit in the second-level cache, of at least `at_least` rows."""
     size = max(at_least, _BLOCK_BYTES // (8 * max(n_columns, 1)))
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
@@ -24,7 +24,7 @@ def subset_sums(values: FloatArray) -> FloatArray:
     Parameters
     ----------
     values : array-like of shape (n_samples, 2**n_clusters)
-        :math:`f`, the column of a set being its bit mask.
+        :math:`f`, with columns indexed by bit mask.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def subset_differences(sums: FloatArray) -> FloatArray:
     Parameters
     ----------
     sums : array-like of shape (n_samples, 2**n_clusters)
-        :math:`g`, the column of a set being its bit mask.
+        :math:`g`, with columns indexed by bit mask.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def superset_sums(values: FloatArray) -> FloatArray:
     Parameters
     ----------
     values : array-like of shape (n_samples, 2**n_clusters)
-        :math:`f`, the column of a set being its bit mask.
+        :math:`f`, with columns indexed by bit mask.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def superset_differences(sums: FloatArray) -> FloatArray:
     Parameters
     ----------
     sums : array-like of shape (n_samples, 2**n_clusters)
-        :math:`g`, the column of a set being its bit mask.
+        :math:`g`, with columns indexed by bit mask.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def superset_differences(sums: FloatArray) -> FloatArray:
 
 
 def meeting_sums(values: FloatArray) -> FloatArray:
-    r"""Sum over sets that meet: :math:`g(A) = \sum_{B \cap A \ne \emptyset} f(B)`, row by row, subtracting nothing.
+    r"""Sum over sets that meet: :math:`g(A) = \sum_{B \cap A \ne \emptyset} f(B)`, row by row, without subtraction.
 
     Parameters
     ----------
     values : array-like of shape (n_samples, 2**n_clusters)
-        :math:`f`, the column of a set being its bit mask.
+        :math:`f`, with columns indexed by bit mask.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def meeting_sums(values: FloatArray) -> FloatArray:
 
 
 def _met(apart: FloatArray) -> FloatArray:
-    """Sums of (2**n_clusters, rows) over sets that meet in the clusters seen so far; `apart` has those that do not.
+    """Sums (2**n_clusters, rows) over sets that meet in the clusters seen so far, and over those that do not (`apart`).
 
     Bits of clusters not yet seen are those of B. Seen bits are those of A in `met`, and of its complement in `apart`,
     whose sums are then sums over subsets.

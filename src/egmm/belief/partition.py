@@ -1,4 +1,4 @@
-"""The credal partition: one mass function per row, and everything that can be read from it."""
+"""The credal partition: one mass function per row."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -22,11 +22,11 @@ from egmm.belief.views import PartitionViews
 
 
 class CredalPartition(PartitionViews):
-    r"""Mass functions :math:`m_1, \ldots, m_N` over sets of clusters: who belongs where, and how surely [eq_Em].
+    r"""Mass functions :math:`m_1, \ldots, m_N` over sets of clusters, one per row [eq_Em].
 
-    It holds the simpler partitions as views: hard (:meth:`hard`), fuzzy (:meth:`fuzzy`), possibilistic
-    (:meth:`possibilistic`) and rough (:meth:`rough`). Instances are immutable: a read-only array of doubles that owns
-    its memory is taken as it is, anything else is copied.
+    Simpler partitions are available as views: hard (:meth:`hard`), fuzzy (:meth:`fuzzy`), possibilistic
+    (:meth:`possibilistic`) and rough (:meth:`rough`). Instances are immutable: a read-only float64 array that owns its
+    memory is used as is, anything else is copied.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class CredalPartition(PartitionViews):
 
     @classmethod
     def _trusted(cls, mass: FloatArray, focal_sets: FocalSets, rows: RowNames | None = None) -> Self:
-        """Wrap masses that are valid by construction and that nobody else holds."""
+        """Wrap masses that are valid by construction and not shared."""
         partition = cls.__new__(cls)
         partition._focal_sets, partition._mass, partition._rows = focal_sets, _read_only(mass), rows
         return partition
@@ -73,11 +73,11 @@ class CredalPartition(PartitionViews):
         """Wrap other masses of the same rows."""
         return self._trusted(mass, focal_sets, self._rows)
 
-    # Other ways in ----------------------------------------------------------------------------------------
+    # Constructors ------------------------------------------------------------------------------------------
 
     @classmethod
     def from_masses(cls, mass: Any, sets: Iterable[Iterable[int]], n_clusters: int) -> Self:
-        """Take columns in any order of sets, given as cluster numbers counted from zero; equal sets are added.
+        """Build from columns in any order of sets, given as cluster numbers counted from zero; equal sets are added.
 
         >>> CredalPartition.from_masses([[0.3, 0.7]], [{0, 1}, {0}], n_clusters=2).mass
         array([[0.7, 0.3]])
@@ -114,7 +114,7 @@ class CredalPartition(PartitionViews):
 
     @classmethod
     def from_probabilities(cls, probabilities: Any) -> Self:
-        """Take probabilities of the clusters, (n_samples, n_clusters), as masses of singletons.
+        """Build from probabilities of the clusters, (n_samples, n_clusters), as masses of singletons.
 
         >>> CredalPartition.from_probabilities([[0.2, 0.8]]).focal_sets.labels
         ('{1}', '{2}')
@@ -133,10 +133,10 @@ class CredalPartition(PartitionViews):
         """
         parts = list(partitions)
         if not parts:
-            raise ValueError("There is nothing to concatenate: give at least one partition.")
+            raise ValueError("concatenate needs at least one partition.")
         for part in parts:
             if not isinstance(part, CredalPartition):
-                raise TypeError(f"concatenate takes CredalPartition objects, got {type(part).__name__}.")
+                raise TypeError(f"concatenate expects CredalPartition objects, got {type(part).__name__}.")
         family = joint_family(*(part.focal_sets for part in parts))
         mass = np.concatenate([embed(part.mass, part.focal_sets, family) for part in parts])
         return cls._trusted(mass, family, joined([part._rows for part in parts]))
@@ -160,7 +160,7 @@ class CredalPartition(PartitionViews):
 
     @property
     def index(self) -> Any:
-        """Names of the rows: the index of their data frame, or as given; None where rows are only numbered."""
+        """Names of the rows, from the data frame's index or as given; None if rows have no names."""
         return None if self._rows is None else self._rows.names
 
     @property
@@ -174,7 +174,7 @@ class CredalPartition(PartitionViews):
     def __getitem__(self, rows: Any) -> "CredalPartition":
         """Rows by number, slice, index array or boolean mask, as a partition."""
         if isinstance(rows, tuple):
-            raise TypeError("A partition is indexed by rows alone; use .mass for its columns.")
+            raise TypeError("A partition is indexed by rows only; use .mass for columns.")
         mass = np.atleast_2d(self._mass[rows])
         if mass.ndim != 2:
             raise TypeError(f"A partition is indexed by a number, a slice or a vector of rows, got {rows!r}.")
@@ -189,13 +189,13 @@ class CredalPartition(PartitionViews):
         return hash((self._focal_sets, self._mass.shape))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Unpickled arrays are writeable: building anew makes them read-only.
+        # Unpickled arrays are writeable; rebuilding makes them read-only.
         return _rebuilt, (self._mass, self._focal_sets, self._rows)
 
     # New partitions ---------------------------------------------------------------------------------------
 
     def over(self, focal_sets: FocalSets) -> "CredalPartition":
-        """Write the same masses over another family that holds every set with mass.
+        """Embed the masses in another family that holds every set with mass.
 
         >>> CredalPartition.from_labels([1], 2).over(FocalSets.full(2)).mass
         array([[0., 1., 0.]])
@@ -203,7 +203,7 @@ class CredalPartition(PartitionViews):
         return self._alike(embed(self._mass, self._focal_sets, check_focal(focal_sets)), focal_sets)
 
     def normalise(self, *, on_conflict: str = "raise") -> "CredalPartition":
-        """Take the empty set away; see :func:`egmm.belief.normalise`.
+        """Remove the empty set; see :func:`egmm.belief.normalise`.
 
         >>> CredalPartition([[0.5, 0.25, 0.25]], FocalSets.singletons(2, empty=True)).normalise().mass
         array([[0.5, 0.5]])
@@ -220,7 +220,7 @@ class CredalPartition(PartitionViews):
         return self._alike(*revision.discount(self._mass, self._focal_sets, rate))
 
     def condition(self, members: Iterable[int], *, on_conflict: str = "raise") -> "CredalPartition":
-        """Learn that the cluster is surely among `members`; see :func:`egmm.belief.condition`.
+        """Condition on the cluster being among `members`; see :func:`egmm.belief.condition`.
 
         >>> CredalPartition.from_probabilities([[0.25, 0.25, 0.5]]).condition({0, 1}).mass
         array([[0.5, 0.5]])
@@ -279,16 +279,16 @@ class CredalPartition(PartitionViews):
             raise ValueError(f"reference must have {len(self)} rows like the partition, got {len(targets)}.")
         return self.relabel(alignment.match_clusters(self.pignistic(), targets).tolist())
 
-    # Ways out ---------------------------------------------------------------------------------------------
+    # Conversion ---------------------------------------------------------------------------------------------
 
     def table(self, library: str | None = None, *, rule: str = "heaviest", reward: float = REWARD) -> Any:
-        """What is known of each row, as a data frame with the names of the rows.
+        """Data frame with label, set, status, doubt and masses of each row.
 
         Parameters
         ----------
         library : {'pandas', 'polars'} or None, default=None
-            Library of the data frame. None means the one that the rows came in, else pandas. polars has no row names:
-            they become the first column.
+            Library of the data frame. None means that of the input rows, else pandas. polars has no row names: they
+            become the first column.
         rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
             How the set of a row is chosen, see :meth:`sets`.
         reward : float, default=0.8
@@ -311,7 +311,7 @@ class CredalPartition(PartitionViews):
         return make_frame(row_columns(self._mass, self._focal_sets, rule, reward), self._rows, library)
 
     def to_dataframe(self, library: str | None = None) -> Any:
-        """Return the masses as a data frame with a column per set and the names of the rows; see :meth:`table`.
+        """Return the masses as a data frame with one column per set, indexed by row name; see :meth:`table`.
 
         >>> CredalPartition.from_labels([0, 1]).to_dataframe()
            {1}  {2}
@@ -321,7 +321,7 @@ class CredalPartition(PartitionViews):
         return make_frame(mass_columns(self._mass, self._focal_sets), self._rows, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.npz`` or ``.parquet``, by the suffix; an existing file is replaced as a whole.
+        """Write to ``.npz`` or ``.parquet``, by suffix. An existing file is replaced atomically.
 
         Parquet has one column per set and needs pyarrow. :meth:`load` reads both.
 
@@ -334,7 +334,7 @@ class CredalPartition(PartitionViews):
         storage.write_masses(path, self._mass, self._focal_sets)
 
     def summary(self) -> str:
-        """Say in a few lines how many rows are sure, open or (on ∅) outliers, and where the mass is.
+        """Text summary: numbers of sure rows, open rows and outliers (∅), and the mass of each set.
 
         >>> print(CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).summary())
         Credal partition: 2 rows, 2 clusters, 3 focal sets
@@ -355,17 +355,17 @@ class CredalPartition(PartitionViews):
 
 
 def check_partition(name: str, value: object) -> CredalPartition:
-    """Return `value` if it is a credal partition, or say how to make one."""
+    """Return `value` if it is a credal partition, else raise."""
     if not isinstance(value, CredalPartition):
         raise TypeError(
-            f"{name} must be a CredalPartition, got {type(value).__name__}; CredalPartition.from_labels makes one of "
-            "labels, CredalPartition.from_probabilities of probabilities, a fitted model's partition of rows."
+            f"{name} must be a CredalPartition, got {type(value).__name__}; use CredalPartition.from_labels, "
+            "CredalPartition.from_probabilities or a fitted model's partition method."
         )
     return value
 
 
 def _rebuilt(mass: FloatArray, focal_sets: FocalSets, rows: RowNames | None) -> CredalPartition:
-    """Make an unpickled partition."""
+    """Rebuild a partition when unpickling."""
     return CredalPartition(mass, focal_sets, index=rows)
 
 

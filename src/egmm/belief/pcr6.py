@@ -13,7 +13,7 @@ from egmm.belief.masses import Masses
 from egmm.belief.moebius import row_blocks
 
 MAX_PRODUCTS = 1_000_000
-"""Most combinations of sets that are enumerated: each conflicting one is shared out on its own."""
+"""Limit on enumerated combinations of sets; each conflicting one is redistributed separately."""
 
 
 def pcr6(sources: Sequence[Masses]) -> Masses:
@@ -49,7 +49,7 @@ def pcr6(sources: Sequence[Masses]) -> Masses:
         )
     focal = FocalSets(_reachable(families), families[0].n_clusters)
     out = np.empty((len(sources[0][0]), len(focal)))
-    # Short blocks would cost more in calls, a few for each product, than the cache saves.
+    # In short blocks, call overhead per product outweighs the cache.
     for block in row_blocks(len(out), sum(map(len, families)) + len(focal), at_least=1024):
         columns = [mass[block].T.copy(order="C") for mass, _ in sources]
         out[block] = _redistributed(columns, families, focal).T
@@ -101,7 +101,7 @@ def _redistributed(columns: list[FloatArray], families: Sequence[FocalSets], foc
             out[np.searchsorted(focal.masks, common)] += weight
             continue
         total = reduce(np.add, parts)
-        # Where all masses are zero the product is too, and stays.
+        # Where all masses are zero, so is the product.
         np.divide(weight, total, out=weight, where=total > 0)
         for source, column in enumerate(choice):
             out[targets[source][column]] += weight * parts[source]

@@ -3,8 +3,8 @@ r"""Sums of products of masses: the plan of a combination step, and its executio
 A step combines a left and a right source by a semilattice operation, intersection or union of sets. Every left set
 :math:`A` splits the right sets :math:`B` into groups with equal :math:`A \cap B`; a group is summed first and
 multiplied once. The groups of a set that contains :math:`A` refine those of :math:`A`, because
-:math:`A \cap B = A \cap (A' \cap B)` for :math:`A \subseteq A'`, so their sums are summed on: two full power sets
-take about :math:`3 \cdot 3^C` passes over a row instead of :math:`2 \cdot 4^C`, and nothing is ever subtracted.
+:math:`A \cap B = A \cap (A' \cap B)` for :math:`A \subseteq A'` and their sums are reused: two full power sets take
+about :math:`3 \cdot 3^C` passes over a row instead of :math:`2 \cdot 4^C`, without subtraction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,16 +15,16 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 
 _BLOCK_DOUBLES = 1 << 18
-"""Doubles in all buffers of a block, about the second-level cache."""
+"""Doubles in all buffers of a block, about the size of the second-level cache."""
 
 _MIN_ROWS = 512
-"""Fewer rows than this would cost more in calls than the cache saves."""
+"""Below this number of rows, call overhead outweighs the cache."""
 
 Operation = Callable[..., IntArray]
 
 
 class Group(NamedTuple):
-    """Right columns with one common result: sum the members, multiply by the left column, add to the result."""
+    """Right columns with the same result: sum the members, multiply by the left column, add to the result."""
 
     members: tuple[int, ...]
     slot: int
@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What to compute for one more source: the groups in order, and the states of the result columns."""
+    """Plan for one more source: the groups in order, and the states of the result columns."""
 
     groups: tuple[Group, ...]
     n_slots: int
@@ -54,8 +54,8 @@ def plan_step(
     operations : sequence of ufunc
         One per entry of a state: ``np.bitwise_and`` or ``np.bitwise_or``.
     land : callable
-        States of products to states of results, (n, width) to (n, any width); a negative first entry drops them. What
-        follows from a dropped state must be dropped too, as from an empty intersection.
+        Maps states of products to states of results, (n, width) to (n, any width); a negative first entry drops them.
+        Whatever follows from a dropped state must be dropped too, as with an empty intersection.
 
     Returns
     -------
@@ -73,10 +73,9 @@ def plan_step(
 
 
 def plan_union_step(left: IntArray, right: IntArray) -> Step:
-    r"""Arrange the products of two sources where an empty intersection gives way to the union.
+    r"""Arrange the products of two sources, with the union in place of an empty intersection.
 
-    Few products are empty, :math:`3^C` of the :math:`4^C` of two power sets, so those alone are told apart by their
-    unions.
+    Few products are empty, :math:`3^C` of the :math:`4^C` of two power sets, so unions are tracked only for those.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def plan_union_step(left: IntArray, right: IntArray) -> Step:
         if len(columns) == 0:
             continue
         for members, out in _by_result(columns, np.searchsorted(states, landed)):
-            # The sums of intersections are done with by now: any of their buffers will do.
+            # The sums of intersections are no longer needed: reuse any of their buffers.
             slot = members[0] if len(members) == 1 else len(right)
             parted.append(Group(members, slot, column, out, out not in seen))
             seen.add(out)
@@ -128,13 +127,22 @@ class _Node(NamedTuple):
 
 
 def _apply(operations: Sequence[Operation], states: IntArray, by: IntArray) -> IntArray:
-    """Act with one state on many, entry by entry."""
+    """Combine one state with many, entry by entry."""
     return np.stack([op(states[:, e], by[e]) for e, op in enumerate(operations)], axis=1)
+
+
+def _distinct(states: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct states in order, and the number of each one's; single integers are sorted much faster than rows."""
+    if states.shape[1] > 1:
+        found, inverse = np.unique(states, axis=0, return_inverse=True)
+        return found, inverse.reshape(-1)
+    numbers, inverse = np.unique(states[:, 0], return_inverse=True)
+    return numbers[:, None], inverse
 
 
 def _split(left: IntArray, right: IntArray, operations: Sequence[Operation]) -> list[_Node]:
     """Group the right states under every left state, each from the coarsest grouping that still tells them apart."""
-    n_groups = np.array([len(np.unique(_apply(operations, right, state), axis=0)) for state in left])
+    n_groups = np.array([len(_distinct(_apply(operations, right, state))[0]) for state in left])
     nodes: list[_Node] = []
     placed = np.empty((0, left.shape[1]), dtype=np.int64)
     sizes = np.empty(0, dtype=np.int64)
@@ -143,8 +151,8 @@ def _split(left: IntArray, right: IntArray, operations: Sequence[Operation]) -> 
         finer = np.flatnonzero((_apply(operations, placed, state) == state).all(axis=1))
         parent = int(finer[np.argmin(sizes[finer])]) if finer.size else -1
         above = nodes[parent].states if parent >= 0 else right
-        states, inverse = np.unique(_apply(operations, above, state), axis=0, return_inverse=True)
-        members = np.split(np.argsort(inverse.reshape(-1), kind="stable"), np.cumsum(np.bincount(inverse.ravel()))[:-1])
+        states, inverse = _distinct(_apply(operations, above, state))
+        members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
         nodes.append(_Node(int(column), parent, members, states))
         placed = np.vstack([placed, state])
         sizes = np.append(sizes, len(states))
@@ -212,7 +220,7 @@ def fold(masses: Sequence[FloatArray], steps: Sequence[Step]) -> tuple[FloatArra
     mass : ndarray of shape (n_samples, n_out)
         No temporary is larger than the buffers of a block.
     is_lost : ndarray of bool of shape (n_samples,)
-        Rows without any mass left.
+        Rows with no mass left.
     """
     n_rows = len(masses[0])
     result, is_lost = np.empty((n_rows, len(steps[-1].states))), np.empty(n_rows, dtype=bool)

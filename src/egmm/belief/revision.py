@@ -1,4 +1,4 @@
-"""Changing what is known: discounting, conditioning, normalising, refining and coarsening the frame."""
+"""Revision of masses: discounting, conditioning, normalising, refining and coarsening the frame."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from egmm.belief.rules import combine_masses, combine_trusted
 
 
 def discount(mass: FloatArray, focal: FocalSets, rate: Any) -> Masses:
-    r"""Weaken a source that is wrong at the given rate, moving mass to the frame.
+    r"""Weaken a source with the given error rate, moving mass to the frame.
 
     .. math:: m'_i(A) = (1 - \alpha_i)\, m_i(A) \;(A \ne \Omega), \qquad
               m'_i(\Omega) = (1 - \alpha_i)\, m_i(\Omega) + \alpha_i
@@ -60,7 +60,7 @@ def _check_rate(rate: Any, n_rows: int) -> FloatArray:
 
 
 def condition(mass: FloatArray, focal: FocalSets, members: Iterable[int], *, on_conflict: str = "raise") -> Masses:
-    r"""Learn that the cluster is surely in a set :math:`B`: Dempster's rule with all mass on it.
+    r"""Condition on the cluster being in a set :math:`B`: Dempster's rule with all mass on it.
 
     .. math:: m_i(A \mid B) = \frac{\sum_{D \cap B = A} m_i(D)}{\mathrm{Pl}_i(B)}, \qquad A \ne \emptyset
 
@@ -73,8 +73,7 @@ def condition(mass: FloatArray, focal: FocalSets, members: Iterable[int], *, on_
     members : iterable of int
         Clusters of :math:`B`, counted from zero.
     on_conflict : {'raise', 'vacuous', 'empty'}, default='raise'
-        What to do with rows that exclude :math:`B`: an error that counts them, all mass on the frame or on the empty
-        set.
+        What to do with rows that exclude :math:`B`: raise an error, put all mass on the frame or on the empty set.
 
     Returns
     -------
@@ -90,13 +89,13 @@ def condition(mass: FloatArray, focal: FocalSets, members: Iterable[int], *, on_
     mass = check_mass(mass, focal)
     known = FocalSets.from_sets([members], focal.n_clusters)
     if known.has_empty:
-        raise ValueError("members must hold at least one cluster: nothing can be learnt from the empty set.")
+        raise ValueError("members must hold at least one cluster; conditioning on the empty set is not defined.")
     certain = np.ones((len(mass), 1))
     return combine_trusted([(mass, focal), (certain, known)], "dempster", on_conflict)
 
 
 def normalise(mass: FloatArray, focal: FocalSets, *, on_conflict: str = "raise") -> Masses:
-    r"""Take the empty set away, :math:`m_i(A) / (1 - m_i(\emptyset))`.
+    r"""Remove the empty set, :math:`m_i(A) / (1 - m_i(\emptyset))`.
 
     Parameters
     ----------
@@ -105,8 +104,8 @@ def normalise(mass: FloatArray, focal: FocalSets, *, on_conflict: str = "raise")
     focal : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
     on_conflict : {'raise', 'vacuous', 'empty'}, default='raise'
-        What to do with rows that have all their mass on the empty set: an error that counts them, all mass on the
-        frame or on the empty set.
+        What to do with rows that have all their mass on the empty set: raise an error, put all mass on the frame or on
+        the empty set.
 
     Returns
     -------
@@ -195,7 +194,7 @@ def coarsen(mass: FloatArray, focal: FocalSets, groups: Sequence[Iterable[int]])
 
 
 def _check_groups(groups: Any) -> tuple[IntArray, int]:
-    """Bit masks of the groups and the size of the finer frame, each of whose clusters is in one group."""
+    """Bit masks of the groups and the size of the finer frame; the groups must partition it."""
     sets = list(groups) if isinstance(groups, Iterable) else [groups]
     if not all(isinstance(group, Iterable) for group in sets):
         raise TypeError(f"groups must be a list of sets of clusters, such as [{{0}}, {{1, 2}}], got {groups!r}.")

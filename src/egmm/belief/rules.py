@@ -16,7 +16,7 @@ from egmm.belief.products import Operation, Step, fold, plan_step, plan_union_st
 RULES = ("conjunctive", "dempster", "disjunctive", "yager", "dubois-prade", "pcr6", "cautious", "mean")
 
 MAX_PRODUCTS = {False: 2**22, True: 2**25}
-"""Most products of sets whose intersections and unions are both tracked; of the last step, few are told apart."""
+"""Limit on products of sets whose intersections and unions are both tracked."""
 
 ON_CONFLICT = ("raise", "vacuous", "empty")
 
@@ -35,7 +35,7 @@ def combine_masses(*sources: Masses, rule: str = "dempster", on_conflict: str = 
     -------
     mass : ndarray of shape (n_samples, n_out)
     focal : FocalSets
-        The sets that the rule can reach.
+        The sets that the rule can produce.
 
     Examples
     --------
@@ -66,24 +66,24 @@ def combine_trusted(sources: Sequence[Masses], rule: str, on_conflict: str) -> M
 
 def _check_sources(sources: Sequence[Masses]) -> None:
     if not sources:
-        raise ValueError("There is nothing to combine: give at least one source.")
+        raise ValueError("combine needs at least one source.")
     first_mass, first_focal = sources[0]
     for number, (mass, focal) in enumerate(sources):
         focal.on_frame_of(first_focal)
         if len(mass) != len(first_mass):
             raise ValueError(
-                f"Sources must have the same rows, but source 0 has {len(first_mass)} and "
+                f"Sources must have the same number of rows, but source 0 has {len(first_mass)} and "
                 f"source {number} has {len(mass)}."
             )
 
 
 class _Rule(NamedTuple):
-    """A rule that sums products: what is tracked of the sets, and where it lands between and after the steps."""
+    """A rule that sums products: the tracked set operations, and where products go between and after steps."""
 
     operations: tuple[Operation, ...]
     between: Callable[[int, IntArray], IntArray]
     last: Callable[[int, IntArray], IntArray] | None
-    """None where an empty intersection gives way to the union."""
+    """None if the union replaces an empty intersection."""
 
 
 def _as_is(_frame: int, states: IntArray) -> IntArray:
@@ -109,7 +109,7 @@ _PRODUCT_RULES = {
 
 @lru_cache(maxsize=64)
 def _plan(families: tuple[FocalSets, ...], rule: str) -> tuple[Step, ...]:
-    """One step per source after the first, of one source with the neutral element; fewer when nothing is left."""
+    """One step per source after the first (a single source meets the neutral element); fewer if nothing is left."""
     operations, between, last = _PRODUCT_RULES[rule]
     frame = families[0].frame_mask
     states = [np.repeat(family.masks[:, None], len(operations), axis=1) for family in families]
@@ -136,8 +136,8 @@ def _check_size(rule: str, n_products: int, *, is_last: bool) -> None:
     """Refuse a plan that would take minutes, whatever the number of rows."""
     if n_products > MAX_PRODUCTS[is_last]:
         raise ValueError(
-            f"rule={rule!r} would tell {n_products} products of sets apart; combine fewer sources at a time, use "
-            "smaller families, or a rule such as 'yager', which keeps no unions."
+            f"rule={rule!r} would track {n_products} products of sets; combine fewer sources at a time, use "
+            "smaller families, or a rule such as 'yager', which needs no unions."
         )
 
 
@@ -159,12 +159,12 @@ def _folded(sources: Sequence[Masses], rule: str, on_conflict: str) -> Masses:
 
 
 def _settle_conflict(mass: FloatArray, focal: FocalSets, is_lost: BoolArray, on_conflict: str) -> Masses:
-    """Apply the caller's policy to the rows in total conflict, which carry no mass at all."""
+    """Apply `on_conflict` to the rows in total conflict, which have no mass left."""
     if on_conflict == "raise":
         if is_lost.any():
             raise ValueError(
                 f"{is_lost.sum()} of {len(is_lost)} rows are in total conflict, the first is row "
-                f"{np.argmax(is_lost)}: no set is left to carry their mass; choose on_conflict='vacuous' or 'empty', "
+                f"{np.argmax(is_lost)}; use on_conflict='vacuous' or 'empty', "
                 "or discount first."
             )
         return mass, focal

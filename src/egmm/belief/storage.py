@@ -1,4 +1,4 @@
-"""Masses in files: npz or Parquet (and CSV to read), never pickle, replaced as a whole or not at all."""
+"""Masses in files: npz or Parquet (CSV for reading only), never pickle, replaced atomically."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ _KEY = b"egmm.credal_partition"
 
 EMPTY = "∅"
 SET_NAME = re.compile(r"^\{\d+(,\d+)*\}$")
-"""Names of sets, where clusters count from one."""
+"""Names of sets; clusters count from one."""
 
 
 def write_masses(path: str | os.PathLike[str], mass: FloatArray, focal: FocalSets) -> None:
@@ -37,11 +37,11 @@ def read_masses(path: str | os.PathLike[str]) -> Masses:
         return check_source(read(path))
     except (KeyError, ValueError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-        raise ValueError(f"{path} holds no credal partition: {why}.") from error
+        raise ValueError(f"{path} is not a credal partition: {why}.") from error
 
 
 def parquet_metadata(focal: FocalSets) -> dict[bytes, bytes]:
-    """What a Parquet file of masses says of its columns, one per set."""
+    """Parquet metadata that describes the columns, one per set."""
     return {_KEY: json.dumps({"masks": focal.masks.tolist(), "n_clusters": focal.n_clusters}).encode()}
 
 
@@ -66,7 +66,7 @@ def _read_csv(path: Path) -> Masses:
         try:
             names, *lines = [line for line in csv.reader(stream) if line]
         except (ValueError, csv.Error) as error:
-            raise ValueError("it is empty or no CSV file") from error
+            raise ValueError("it is empty or not a CSV file") from error
     columns = [at for at, name in enumerate(names) if name == EMPTY or SET_NAME.match(name)]
     if not columns:
         raise ValueError("it has no column named by a set, such as {1} or {1,2}")
@@ -90,7 +90,7 @@ def _read_parquet(path: Path) -> Masses:
         try:
             table = parquet.read_table(stream)
         except OSError as error:
-            # Of damaged files Arrow speaks in errors of the system without a number.
+            # Arrow reports damaged files as OSError without errno.
             if error.errno is not None:
                 raise
             raise ValueError(f"it is damaged ({error})") from error
@@ -102,5 +102,5 @@ def _read_parquet(path: Path) -> Masses:
     for label in focal.labels:
         if label not in table.column_names:
             raise ValueError(f"its columns lack {label!r}")
-    # By name: who selects columns of a table may change their order and keeps the schema's metadata.
+    # By name: selecting columns of a table may reorder them but keeps the schema's metadata.
     return np.column_stack([table[label].to_numpy() for label in focal.labels]), focal

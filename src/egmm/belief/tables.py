@@ -1,4 +1,4 @@
-"""A credal partition as columns of a table: what is known of each row."""
+"""A credal partition as columns of a table."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from egmm.belief.decisions import REWARD, best_cluster, choose_sets, cluster_sco
 from egmm.belief.focal import FocalSets
 
 STATUS = np.array(["outlier", "sure", "open"], dtype=object)
-"""By the size of the chosen set: none, one or several clusters."""
+"""Status of a row by the size of its chosen set: none, one or several clusters."""
 
 
 def row_columns(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", reward: float = REWARD) -> dict[str, Any]:
@@ -34,5 +34,5 @@ def set_names(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", reward
 
 
 def mass_columns(mass: FloatArray, focal: FocalSets) -> dict[str, Any]:
-    """Masses, a column for each set by its name."""
+    """Masses, one column per set, keyed by set name."""
     return dict(zip(focal.labels, mass.T, strict=True))

@@ -1,4 +1,4 @@
-"""What follows from masses: belief, plausibility, commonality, probabilities - and the way back."""
+"""Transforms of masses: belief, plausibility, commonality, probabilities, and their inverses."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def belief(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None) -> F
     focal : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
     at : FocalSets, optional
-        The sets :math:`A` to evaluate, by default `focal`. The whole power set is reached by fast Moebius transform.
+        The sets :math:`A` to evaluate, by default `focal`. The power set uses the fast Moebius transform.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def plausibility(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None
     focal : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
     at : FocalSets, optional
-        The sets :math:`A` to evaluate, by default `focal`. The whole power set is reached by fast Moebius transform.
+        The sets :math:`A` to evaluate, by default `focal`. The power set uses the fast Moebius transform.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def plausibility(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None
     """
     mass, at = _checked(mass, focal, at)
     if _pays_fast(focal, at):
-        # Not the belief of the frame less that of the complement: what is hardly plausible would be lost in rounding.
+        # 1 - Bel(complement) would lose small plausibilities to rounding.
         return meeting_sums(_on_power_set(mass, focal))[:, at.masks]
     return _sum_where(mass, focal.intersection(at) != 0)
 
@@ -80,7 +80,7 @@ def commonality(mass: FloatArray, focal: FocalSets, at: FocalSets | None = None)
     focal : FocalSets
         The sets :math:`A_j`, in the column order of `mass`.
     at : FocalSets, optional
-        The sets :math:`A` to evaluate, by default `focal`. The whole power set is reached by fast Moebius transform.
+        The sets :math:`A` to evaluate, by default `focal`. The power set uses the fast Moebius transform.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def pignistic(mass: FloatArray, focal: FocalSets) -> FloatArray:
     array([[0.7, 0.3]])
     """
     shared = check_mass(mass, focal) @ focal.shares
-    return _normalised(shared) if focal.has_empty else shared
+    return normalised(shared) if focal.has_empty else shared
 
 
 def plausibility_transform(mass: FloatArray, focal: FocalSets) -> FloatArray:
@@ -171,7 +171,7 @@ def plausibility_transform(mass: FloatArray, focal: FocalSets) -> FloatArray:
     >>> plausibility_transform([[0.6, 0.1, 0.3]], FocalSets.full(2)).round(3)
     array([[0.692, 0.308]])
     """
-    return _normalised(contour(mass, focal))
+    return normalised(contour(mass, focal))
 
 
 def mass_from_belief(bel: FloatArray, focal: FocalSets) -> FloatArray:
@@ -190,7 +190,7 @@ def mass_from_belief(bel: FloatArray, focal: FocalSets) -> FloatArray:
     Returns
     -------
     mass : ndarray of shape (n_samples, n_focal)
-        Negative somewhere if `bel` is no belief function.
+        Has negative entries if `bel` is not a belief function.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def mass_from_plausibility(pl: FloatArray, focal: FocalSets) -> FloatArray:
     Returns
     -------
     mass : ndarray of shape (n_samples, n_focal)
-        Negative somewhere if `pl` is no plausibility function.
+        Has negative entries if `pl` is not a plausibility function.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def mass_from_commonality(q: FloatArray, focal: FocalSets) -> FloatArray:
     Returns
     -------
     mass : ndarray of shape (n_samples, n_focal)
-        Negative somewhere if `q` is no commonality function.
+        Has negative entries if `q` is not a commonality function.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def _on_power_set(mass: FloatArray, focal: FocalSets, *, keep_empty: bool = True
 
 
 def _power_set_values(name: str, values: FloatArray, focal: FocalSets) -> FloatArray:
-    """Given values with one column per bit mask; the empty set's column is left for the caller to fill."""
+    """Given values with one column per bit mask; the caller fills the column of the empty set."""
     if not check_focal(focal).is_full:
         raise ValueError(
             f"{name} must be given on every subset of the frame to recover masses, got {(focal.masks > 0).sum()} "
@@ -308,7 +308,7 @@ def _mass_of(power_set_mass: FloatArray, empty_mass: FloatArray, focal: FocalSet
     return power_set_mass[:, focal.masks]
 
 
-def _normalised(weights: FloatArray) -> FloatArray:
+def normalised(weights: FloatArray) -> FloatArray:
     """Rows divided by their sum; uniform where it is zero."""
     totals = weights.sum(axis=1, keepdims=True)
     uniform = np.full_like(weights, 1 / weights.shape[1])

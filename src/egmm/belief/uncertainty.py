@@ -1,4 +1,4 @@
-"""How uncertain a mass function is: imprecision, contradiction, and entropies of both."""
+"""Uncertainty of mass functions: nonspecificity, conflict, and entropies."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from egmm.belief.transforms import plausibility, plausibility_transform
 
 
 def nonspecificity(mass: FloatArray, focal: FocalSets) -> FloatArray:
-    r"""Imprecision of each row, in bits.
+    r"""Nonspecificity of each row, in bits.
 
     .. math:: N(m_i) = \sum_{A \ne \emptyset} m_i(A) \log_2 |A| + m_i(\emptyset) \log_2 C
 
@@ -46,7 +46,7 @@ def average_nonspecificity(mass: FloatArray, focal: FocalSets) -> float:
     mass : array-like of shape (n_samples, n_focal)
         :math:`m_i(A_j)`, one mass function per row.
     focal : FocalSets
-        The sets :math:`A_j`, in the column order of `mass`. A single cluster leaves nothing open: ANS is 0.
+        The sets :math:`A_j`, in the column order of `mass`. With one cluster, ANS is 0.
 
     Returns
     -------
@@ -59,13 +59,13 @@ def average_nonspecificity(mass: FloatArray, focal: FocalSets) -> float:
     """
     bits = nonspecificity(mass, focal)
     if bits.size == 0:
-        raise ValueError("The average nonspecificity of no rows is not defined.")
-    # Row by row, so that the mean of vacuous rows is one and not a rounding more.
+        raise ValueError("The average nonspecificity is not defined for zero rows.")
+    # Row by row, so that rounding does not lift the mean of vacuous rows above one.
     return float((bits / np.log2(focal.n_clusters)).mean()) if focal.n_clusters > 1 else 0.0
 
 
 def dissonance(mass: FloatArray, focal: FocalSets) -> FloatArray:
-    r"""Contradiction within each row, in bits: how much its own sets exclude each other.
+    r"""Conflict within each row, in bits: how much its sets exclude each other.
 
     .. math:: E(m_i) = -\sum_{A \ne \emptyset} m_i(A) \log_2 \mathrm{Pl}_i(A)
 
@@ -113,13 +113,13 @@ def deng_entropy(mass: FloatArray, focal: FocalSets) -> FloatArray:
     array([1.   , 1.585])
     """
     mass = check_mass(mass, focal)
-    # Logarithms apart: the quotient of the least masses is zero.
+    # Separate logarithms: the quotient of tiny masses underflows to zero.
     choices = np.log2(np.maximum(2.0**focal.cardinalities - 1, 1))
     return _expected_bits(mass, focal, mass) + mass @ choices
 
 
 def jirousek_shenoy_entropy(mass: FloatArray, focal: FocalSets) -> FloatArray:
-    r"""Entropy of Jirousek and Shenoy of each row, in bits: of the plausibility transform, plus nonspecificity.
+    r"""Jirousek-Shenoy entropy of each row, in bits: entropy of the plausibility transform plus nonspecificity.
 
     .. math:: H(m_i) = -\sum_k \mathrm{PlP}_i(\omega_k) \log_2 \mathrm{PlP}_i(\omega_k) + N(m_i)
 
@@ -169,7 +169,7 @@ def is_bayesian(mass: FloatArray, focal: FocalSets) -> BoolArray:
 
 
 def is_certain(mass: FloatArray, focal: FocalSets) -> BoolArray:
-    r"""Rows that name one cluster, :math:`m_i(\{\omega_k\}) = 1` for some :math:`k`, up to 1e-8.
+    r"""Rows with all mass on one cluster, :math:`m_i(\{\omega_k\}) = 1` for some :math:`k`, up to 1e-8.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def is_certain(mass: FloatArray, focal: FocalSets) -> BoolArray:
 
 
 def is_vacuous(mass: FloatArray, focal: FocalSets) -> BoolArray:
-    r"""Rows that know nothing, :math:`m_i(\Omega) = 1`, up to 1e-8.
+    r"""Rows with all mass on the frame, :math:`m_i(\Omega) = 1`, up to 1e-8.
 
     Parameters
     ----------

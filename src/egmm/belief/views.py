@@ -1,4 +1,4 @@
-"""What a credal partition says of its rows: beliefs, labels, chosen sets, simpler partitions, uncertainty."""
+"""Views of a credal partition: beliefs, labels, chosen sets, simpler partitions, uncertainty."""
 
 from typing import Literal, NamedTuple, overload
 
@@ -18,7 +18,7 @@ class Rough(NamedTuple):
 
 
 class PartitionViews:
-    """Everything that is read off the masses of a credal partition."""
+    """Quantities derived from the masses of a credal partition."""
 
     __slots__ = ()
     _mass: FloatArray
@@ -86,8 +86,8 @@ class PartitionViews:
         Returns
         -------
         sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
-            The heaviest set is a focal set: its index into `focal_sets`. The sets of the other rules need not be
-            focal sets: their members. :meth:`upper` gives members for every rule.
+            The heaviest set is a focal set, given as its index into `focal_sets`. Sets of the other rules need not be
+            focal sets and are given by their members. :meth:`upper` gives members for every rule.
 
         Examples
         --------
@@ -104,7 +104,7 @@ class PartitionViews:
         return choose_sets(self._mass, self._focal_sets, rule, reward)
 
     def is_open(self, rule: str = "heaviest", reward: float = REWARD) -> BoolArray:
-        """Rows that are left open: the set chosen for the row has several clusters. The other rows are sure.
+        """Open rows: rows whose chosen set has several clusters. The other rows are sure.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class PartitionViews:
     # Uncertainty ------------------------------------------------------------------------------------------
 
     def nonspecificity(self) -> FloatArray:
-        """Imprecision of each row in bits; see :func:`egmm.belief.nonspecificity`.
+        """Nonspecificity of each row in bits; see :func:`egmm.belief.nonspecificity`.
 
         >>> from egmm.belief import CredalPartition, FocalSets
         >>> CredalPartition([[0.5, 0.1, 0.4]], FocalSets.full(2)).nonspecificity()
@@ -236,7 +236,7 @@ class PartitionViews:
         return nonspecificity(self._mass, self._focal_sets)
 
     def kinds(self) -> list[str]:
-        """Say of each mass function whether it is certain, Bayesian, vacuous or general.
+        """Kind of each mass function: certain, Bayesian, vacuous or general.
 
         >>> from egmm.belief import CredalPartition, FocalSets
         >>> CredalPartition([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1], [0.5, 0, 0.5]], FocalSets.full(2)).kinds()

@@ -15,17 +15,17 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells expect."""
 
 UNREAD = 141
-"""Exit code where the reader of the output has gone, as shells expect."""
+"""Exit code after a broken pipe, as shells expect."""
 
 PLAIN = {"█": "#", "░": ".", "–": "-", "−": "-", "∅": "{}", "œ": "oe", "→": "->", "…": "..."}
-"""What stands for characters of ours where the terminal's encoding has none of them."""
+"""ASCII replacements for characters that the terminal's encoding lacks."""
 
 
 def main() -> None:
-    """Run the command line; what the installed command ``egmm`` calls."""
+    """Entry point of the command ``egmm``."""
     try:
         prepare_streams()
-        with heeding_interrupts():
+        with handling_interrupts():
             from egmm.cli.app import app  # noqa: PLC0415 - typer and rich are an extra
 
             app(prog_name="egmm")
@@ -34,11 +34,11 @@ def main() -> None:
             sys.exit("The command line needs typer and rich: pip install 'egmm[cli]'.")
         raise
     except KeyboardInterrupt:
-        # Imports take half a second, before any command can tell.
+        # Ctrl-C during imports, before any command runs.
         sys.stderr.write("Error: Stopped; nothing was written.\n")
         sys.exit(INTERRUPTED)
     except SystemExit as end:
-        # Typer and rich end the help with 1 where nobody reads it.
+        # Typer and rich exit with 1 on a broken pipe in help.
         if _is_due_to(end, BrokenPipeError):
             forget_output()
             sys.exit(UNREAD)
@@ -46,11 +46,10 @@ def main() -> None:
 
 
 @contextmanager
-def heeding_interrupts() -> Iterator[None]:
-    """Have Ctrl-C end the command wherever it strikes, at the latest before it writes (`check_interrupts`).
+def handling_interrupts() -> Iterator[None]:
+    """Make Ctrl-C end the command, at the latest before it writes (`check_interrupts`).
 
-    Python ignores what is raised while an object is being removed, and libraries may ignore what is raised while they
-    are imported.
+    Python ignores exceptions in finalisers, and libraries may ignore exceptions while they are imported.
     """
     _interrupts.clear()
     handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
@@ -67,13 +66,13 @@ def heeding_interrupts() -> Iterator[None]:
 
 
 def check_interrupts() -> None:
-    """End a command that is about to write although it was interrupted."""
+    """Raise if the command was interrupted, before it writes."""
     if _interrupts:
         raise KeyboardInterrupt
 
 
 _interrupts: list[int] = []
-"""Interrupts of the command that is running."""
+"""Pending interrupts of the running command."""
 
 
 def _interrupt(number: int, _frame: object) -> None:
@@ -82,33 +81,33 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 def _ignored(what: Any) -> None:
-    """Say nothing of an interrupt that Python ignores: it is known, and heeded before anything is written."""
+    """Hide Python's message about an ignored interrupt, which is handled before anything is written."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 
 
 def prepare_streams() -> None:
-    """Make standard streams that take anything: closed ones lead nowhere, and no character is beyond the encoding."""
+    """Make standard streams safe: closed streams discard output, and unencodable characters are replaced."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass  # Else the next file that is opened would be taken for standard output.
+        pass  # Otherwise the next opened file would become standard output.
     os.close(descriptor)
     codecs.register_error("egmm.plain", _plain)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            # Python has no stream where the descriptor was closed, as by `2>&-`.
+            # Python has no stream for a closed descriptor, as after `2>&-`.
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="egmm.plain")
 
 
 def forget_output() -> None:
-    """Lead standard output nowhere: what is still to be written must not fail once more at the end."""
+    """Discard standard output, so that a final flush does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace what cannot be encoded."""
+    """Replace unencodable characters."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end]

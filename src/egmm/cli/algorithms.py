@@ -49,39 +49,39 @@ ALGORITHMS: dict[str, Any] = {
         cluster.EKNNClus,
     )
 }
-"""Estimators that need nothing but rows, by the name typed on the command line."""
+"""Estimators by their name on the command line."""
 
 FROM_DISSIMILARITIES = ("evclus", "recm", "ecmdd", "mecm", "eknnclus")
-"""Those that can do with dissimilarities of the rows."""
+"""Estimators that accept dissimilarities."""
 
 
 OWN_MODELS = {"autoegmm": "auto", "egmm": "paper"}
-"""Those that have a model file, by what --model calls them."""
+"""Algorithms with a model file, by their value of --model."""
 
 
 def read_algorithm(algorithm: str | None, model: str | None, *, is_relational: bool) -> tuple[str | None, str | None]:
-    """Read --algorithm beside --model: which model of our own is meant, or else which other algorithm."""
+    """Resolve --algorithm and --model into an EGMM model or another algorithm."""
     name = one_of("--algorithm", (algorithm or "egmm").lower(), tuple(ALGORITHMS))
     if name not in OWN_MODELS:
         return None, name
     if is_relational:
         raise typer.BadParameter(
-            f"with --dissimilarities name one of {', '.join(FROM_DISSIMILARITIES)}.", param_hint="--algorithm"
+            f"with --dissimilarities use one of {', '.join(FROM_DISSIMILARITIES)}.", param_hint="--algorithm"
         )
     if model not in (None, OWN_MODELS[name]):
-        raise typer.BadParameter(f"{model!r} is not {name}; leave one of the two out.", param_hint="--model")
+        raise typer.BadParameter(f"{model!r} contradicts --algorithm {name}; use one of the two.", param_hint="--model")
     return OWN_MODELS[name], None
 
 
 def made(name: str, wanted: dict[str, Any], *, is_relational: bool) -> Any:
-    """Return an estimator with those of the wanted parameters that it has."""
+    """Create an estimator with those of the parameters that it has."""
     known = ALGORITHMS[name]().get_params(deep=False)
     given = {key: value for key, value in wanted.items() if key in known}
     return ALGORITHMS[name](**given, **({"metric": "precomputed"} if is_relational else {}))
 
 
 def read_dissimilarities(path: str, header: bool | None) -> FloatArray:
-    """Read a table of dissimilarities, a line per row."""
+    """Read a table of dissimilarities, one line per row."""
     D = read_data(Source(path, header=header)).X
     if D.shape[0] != D.shape[1]:
         raise CommandError(
@@ -92,7 +92,7 @@ def read_dissimilarities(path: str, header: bool | None) -> FloatArray:
 
 
 def read_both(source: Source, dissimilarities: str | None) -> tuple[Data, FloatArray | None]:
-    """Read rows, or dissimilarities and, where there is a file of rows too, the classes of the rows from it."""
+    """Read rows, or dissimilarities with classes from a file of rows, if given."""
     if dissimilarities is None:
         return read_data(source), None
     D = read_dissimilarities(dissimilarities, source.header)
@@ -106,7 +106,7 @@ def read_both(source: Source, dissimilarities: str | None) -> tuple[Data, FloatA
 
 @dataclass(frozen=True)
 class Peer:
-    """A fitted algorithm and what it says of its rows."""
+    """A fitted algorithm and its partition of the rows."""
 
     name: str
     model: Any
@@ -132,7 +132,7 @@ def fit_algorithm(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Fit one of the other algorithms and write what it says of each row."""
+    """Fit one of the other algorithms and write its masses and labels."""
     if dissimilarities is not None and name not in FROM_DISSIMILARITIES:
         raise CommandError(
             f"--algorithm {name} needs rows of features; with --dissimilarities use one of "
@@ -169,7 +169,7 @@ def _fitted(name: str, X: FloatArray, request: Request, clusters: str, truth: An
     model = made(name, wanted, is_relational=is_relational)
     finds_number = "n_clusters" not in model.get_params(deep=False)
     if finds_number and clusters != "auto":
-        raise CommandError(f"--algorithm {name} finds the number of clusters by itself; leave out --clusters.")
+        raise CommandError(f"--algorithm {name} estimates the number of clusters; omit --clusters.")
     began, selection = time.perf_counter(), None
     if finds_number:
         model.fit(X)

@@ -1,4 +1,4 @@
-"""The commands and their options; the work is done in the modules beside this one, loaded when needed."""
+"""The commands and their options; the other modules do the work and are imported on demand."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +10,14 @@ from egmm.belief.focal import MAX_CLUSTERS
 from egmm.cli import options as o
 from egmm.cli.screen import guarded
 
-# Importing an estimator takes about a second: help and completion must not wait for it.
+# Importing an estimator takes about a second, too long for help and completion.
 # ruff: noqa: PLC0415
 
 TABLES = ("parquet", "csv", "feather")
 
 app = typer.Typer(
     name="egmm",
-    help="Evidential clustering: who belongs to which cluster, and for whom the data cannot say.",
+    help="Evidential clustering: which cluster each row belongs to, and which rows are open.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -34,7 +34,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -43,7 +43,7 @@ def _root(
 @app.command(epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write.", rich_help_panel=o.OUTPUT)] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output directory.", rich_help_panel=o.OUTPUT)] = Path(
         "egmm-demo"
     ),
     force: o.Force = False,
@@ -51,7 +51,7 @@ def demo(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Cluster the paper's examples and write figures and a report to look at."""
+    """Cluster the paper's examples and write figures and a report."""
     from egmm.cli.demo import demo as work
 
     work(out, force=force, as_machine=json, quiet=quiet)
@@ -66,7 +66,7 @@ def fit(
     exclude: o.Exclude = None,
     label: o.Label = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
@@ -76,8 +76,8 @@ def fit(
         typer.Option(
             "--algorithm",
             "-a",
-            help="autoegmm or egmm, as --model auto or paper, or another that compare knows: it writes masses, labels, "
-            "figures.",
+            help="An algorithm of compare. autoegmm and egmm mean --model auto and paper; others write masses, labels "
+            "and figures.",
             show_default=False,
             rich_help_panel=o.MODEL,
         ),
@@ -88,8 +88,12 @@ def fit(
     starts: o.Starts = 1,
     seed: o.Seed = 0,
     certainty: o.Certainty = None,
+    noise: o.Noise = False,
+    tails: o.Tails = "gaussian",
     reg_covar: o.RegCovar = "auto",
     max_iter: o.MaxIter = o.MAX_ITER,
+    semi_supervised: o.SemiSupervised = False,
+    reliability: o.Reliability = 1.0,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
     stability: o.Subsamples = 0,
@@ -111,10 +115,10 @@ def fit(
 ) -> None:
     """Cluster rows and write model, masses, labels, figures and a report.
 
-    Without further options AutoEGMM chooses; --model paper fits the paper's EGMM. Without --out the files go to a new
-    directory egmm-NAME. Other algorithms have no model file and no report.
+    By default AutoEGMM chooses the model; --model paper fits the paper's EGMM.
+    Without --out, files go to a new directory egmm-NAME.
+    Other algorithms write no model file and no report.
     """
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
     if table is not None:
         o.one_of("--table", table, TABLES)
     own, name = model, None
@@ -122,8 +126,10 @@ def fit(
         from egmm.cli import algorithms
 
         own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
+    cells = o.missing_cells(missing, name)
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     request = o.fit_request(
-        "paper" if name else own,
+        "paper" if name or (semi_supervised and own is None) else own,
         clusters,
         covariance,
         focal_sets,
@@ -132,21 +138,28 @@ def fit(
         starts,
         verbose=not (quiet or json),
         certainty=certainty,
+        noise=noise,
+        tails=tails,
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
+    if semi_supervised:
+        request = o.semi_supervised(request, clusters, label, reliability)
     if stability and not request.is_auto:
-        raise typer.BadParameter("only --model auto tells how stable it is.", param_hint="--stability")
+        raise typer.BadParameter("requires --model auto.", param_hint="--stability")
     request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
     if name is not None:
-        o.of_egmm_alone(
+        o.refuse_egmm_options(
             name,
             {
                 "--model": model is not None,
                 "--covariance": covariance is not None,
                 "--criterion": criterion != "ebic",
                 "--certainty": certainty is not None,
+                "--noise": noise,
+                "--tails": tails != "gaussian",
                 "--reg-covar": reg_covar != "auto",
+                "--semi-supervised": semi_supervised,
                 "--stream": stream is not None,
             },
         )
@@ -189,26 +202,26 @@ def fit(
 )
 @guarded
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json written by fit.")],
     rows: o.Rows,
+    id: o.Id = None,
+    header: o.Header = None,
+    stream: o.Stream = None,
+    rule: o.Rule = None,
+    reward: o.Reward = 0.8,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
         ),
     ] = None,
-    masses: Annotated[bool, typer.Option(help="Write the masses of all sets too.", rich_help_panel=o.OUTPUT)] = True,
-    rule: o.Rule = None,
-    reward: o.Reward = 0.8,
-    id: o.Id = None,
-    header: o.Header = None,
-    stream: o.Stream = None,
+    masses: Annotated[bool, typer.Option(help="Also write the masses of all sets.", rich_help_panel=o.OUTPUT)] = True,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Assign rows to the clusters of a fitted model: cluster, set, how sure, and the masses."""
+    """Assign rows to the clusters of a fitted model: cluster, set, doubt and masses."""
     from egmm.cli import fitting
 
     fitting.predict(
@@ -237,7 +250,7 @@ def select(
     exclude: o.Exclude = None,
     label: o.LabelLeftOut = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: o.Clusters = "auto",
@@ -247,6 +260,8 @@ def select(
     starts: o.Starts = 1,
     seed: o.Seed = 0,
     certainty: o.Certainty = None,
+    noise: o.Noise = False,
+    tails: o.Tails = "gaussian",
     reg_covar: o.RegCovar = "auto",
     max_iter: o.MaxIter = o.MAX_ITER,
     out: o.Out = None,
@@ -266,10 +281,12 @@ def select(
         starts,
         verbose=not (quiet or json),
         certainty=certainty,
+        noise=noise,
+        tails=tails,
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.source(rows, columns, label, header, id, exclude, missing)
+    source = o.source(rows, columns, label, header, id, exclude, o.missing_cells(missing))
     from egmm.cli import inspecting
 
     inspecting.select(
@@ -297,7 +314,7 @@ def compare(
     exclude: o.Exclude = None,
     label: o.Label = None,
     id: o.Id = None,
-    missing: o.Missing = o.MISSING_CELLS[0],
+    missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
     clusters: Annotated[
@@ -308,8 +325,8 @@ def compare(
         str | None,
         typer.Option(
             "--algorithms",
-            help="Some of autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, eknnclus, "
-            "as a,b, or all. Default: the first six, or with --dissimilarities the last five.",
+            help="Names a,b of autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, "
+            "eknnclus, or all. Default: the first six, with --dissimilarities the last five.",
             rich_help_panel=o.MODEL,
         ),
     ] = None,
@@ -318,15 +335,16 @@ def compare(
     reward: o.Reward = 0.8,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Table to write: .csv, .parquet, .feather.", rich_help_panel=o.OUTPUT),
+        typer.Option("--out", "-o", help="Table to write: .csv, .parquet or .feather.", rich_help_panel=o.OUTPUT),
     ] = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Fit several algorithms to the same rows; with --label, score them against the known classes."""
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, missing)
+    """Fit several algorithms to the same rows; --label scores them against known classes."""
+    cells = o.missing_cells(missing, "compare")
+    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     from egmm.cli import comparing
 
     known = comparing.usable(is_relational=dissimilarities is not None)
@@ -355,22 +373,24 @@ def compare(
 )
 @guarded
 def segment(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several: modalities.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several are modalities.")
+    ],
+    mask: Annotated[
+        Path | None, typer.Option("--mask", help="Image that is non-zero where to segment.", rich_help_panel=o.DATA)
+    ] = None,
     clusters: Annotated[
         str,
         typer.Option(
             "--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).", rich_help_panel=o.MODEL
         ),
     ] = "auto",
-    mask: Annotated[
-        Path | None, typer.Option("--mask", help="Image that is not zero where to segment.", rich_help_panel=o.DATA)
-    ] = None,
     colour: Annotated[
         str,
         typer.Option("--colour", help="Features of a colour picture: lab, rgb or grey.", rich_help_panel=o.MODEL),
     ] = "lab",
     spatial: Annotated[
-        bool, typer.Option("--spatial", help="Let neighbours give evidence: for noisy images.", rich_help_panel=o.MODEL)
+        bool, typer.Option("--spatial", help="Use evidence of neighbours, for noisy images.", rich_help_panel=o.MODEL)
     ] = False,
     seed: o.Seed = 0,
     out: o.Out = None,
@@ -379,7 +399,7 @@ def segment(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write labels, doubt and approximations."""
+    """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write label and uncertainty maps."""
     counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
@@ -400,11 +420,9 @@ def segment(
 @app.command(epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet"))
 @guarded
 def data(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Data set; without it the names are listed.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Data set. Default: list the names.")] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", min=1, help="Rows of a simulated set.", rich_help_panel=o.DATA)
+        int | None, typer.Option("--rows", min=1, help="Number of rows of a simulated set.", rich_help_panel=o.DATA)
     ] = None,
     seed: o.Seed = 0,
     out: Annotated[
@@ -418,7 +436,7 @@ def data(
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Print a data set as CSV, to try the other commands on: egmm data iris > iris.csv."""
+    """Print a data set as CSV, for trying the other commands."""
     from egmm.cli import embedded
 
     chosen = None if name is None else o.one_of("NAME", name.lower(), embedded.NAMES)
@@ -432,28 +450,30 @@ def data(
 def reproduce(
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="One table or figure, as table:purity; may be given several times."),
+        typer.Option("--only", help="A table or figure, such as table:purity; repeatable."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets: two minutes.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes. Default: all cores.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets, in two minutes.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Number of processes. Default: all cores.")
+    ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where to write, and to go on.", rich_help_panel=o.OUTPUT)
+        Path, typer.Option("--out", "-o", help="Output directory, resumed if it exists.", rich_help_panel=o.OUTPUT)
     ] = Path("reproduction"),
     data: Annotated[
         Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML.")
     ] = None,
     sets: Annotated[
-        str | None, typer.Option("--sets", help="Real data sets to run, as Iris,Seeds. Default: all eight.")
+        str | None, typer.Option("--sets", help="Real data sets, such as Iris,Seeds. Default: all eight.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute again what is there.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing results.")] = False,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Compute the paper's tables and figures again, beside what it printed.
+    """Regenerate the paper's tables and figures, next to the printed values.
 
-    What is done is kept in --out: stopped or killed, the same command goes on where it was.
+    Results are stored in --out: after a stop, the same command resumes.
     """
     from egmm.cli import reproducing
 
@@ -474,12 +494,12 @@ def reproduce(
 @app.command(epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
 @guarded
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json of a fit.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json written by fit.")],
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Tell what a model file holds."""
+    """Show the contents of a model file."""
     from egmm.cli import inspecting
 
     inspecting.info(model, as_machine=json, quiet=quiet)

@@ -1,4 +1,4 @@
-"""Which columns of a table are clustered: text, dates, constants and identifiers are not, unless they are asked for."""
+"""Columns to cluster: text, dates, constants and identifiers are skipped unless requested."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,51 +9,51 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError, spaced
-from egmm.rows.arrow import told_index
+from egmm.rows.arrow import index_notes
 from egmm.rows.text import MISSING, is_number
 
 DATE = re.compile(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?$")
 ID_NAME = re.compile(
     r"(^|[\W_])(id|uid|uuid|index|idx|key|rownames?|rowid|row)$|^(nr|no|number|name|names)\.?$", re.IGNORECASE
 )
-"""Names of columns that number or name rows."""
+"""Names of identifier columns."""
 
 THOUSANDS = re.compile(r"^[+-]?\d{1,3}(,\d{3})+$")
 DECIMAL_COMMA = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
 
 MOST_WORDS = 0.5
-"""A column with a larger share of entries that are no numbers is text; with a smaller one it has a mistake in it."""
+"""A column with a larger share of non-numeric entries is text; with a smaller one it contains an error."""
 
 
 class Parsed(NamedTuple):
-    """A column read as numbers, as far as that goes."""
+    """A column parsed as numbers where possible."""
 
     numbers: FloatArray
-    """NaN where an entry is missing or no number."""
+    """NaN where an entry is missing or not a number."""
     is_word: BoolArray
     """Entries that are neither missing nor a number."""
     is_date: bool = False
 
     @property
     def is_text(self) -> bool:
-        """Whether this is a column of words rather than of numbers."""
+        """Whether this is a text column."""
         known = self.is_word | ~np.isnan(self.numbers)
         return bool(self.is_word.sum() > MOST_WORDS * known.sum())
 
 
 class Roles(NamedTuple):
-    """What the columns of a table are used for.
+    """Roles of the columns of a table.
 
     Attributes
     ----------
     features : dict of str to ndarray
-        Columns that are clustered, as numbers.
+        Columns to cluster, as numbers.
     row_names : str or None
         Column that names the rows.
     left_out : dict of str to str
-        Columns that are not used, and why.
+        Skipped columns, and why.
     notes : list of str
-        The same in sentences.
+        Messages about them.
     """
 
     features: dict[str, FloatArray]
@@ -63,7 +63,7 @@ class Roles(NamedTuple):
 
 
 def parse(values: Any) -> Parsed:
-    """Read a column as numbers: decimal commas are understood, and what stands for a missing entry is NaN."""
+    """Parse a column as numbers, with decimal commas; missing entries are NaN."""
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
         return Parsed(array.astype(np.float64), np.zeros(len(array), dtype=bool))
@@ -79,7 +79,7 @@ def parse(values: Any) -> Parsed:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an entry stands for a value that is not known."""
+    """Whether an entry is missing."""
     if value is None or value != value:  # noqa: PLR0124  NaN
         return True
     text = text_of(value).strip().lower()
@@ -87,14 +87,14 @@ def is_missing(value: Any) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """Text of an entry; true and false are numbers, and bytes are text that is not in UTF-8."""
+    """Text of an entry; booleans are numbers, and bytes are text not in UTF-8."""
     if isinstance(value, bool | np.bool_):
         return str(int(value))
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _has_decimal_commas(texts: Sequence[str]) -> bool:
-    """Whether numbers are written with a comma for the point; 1,234 alone may be a thousand."""
+    """Whether numbers have decimal commas; 1,234 alone may be a thousand."""
     with_comma = [text for text in texts if "," in text]
     others = [text for text in texts if "," not in text]
     return (
@@ -106,7 +106,7 @@ def _has_decimal_commas(texts: Sequence[str]) -> bool:
 
 
 def assign_roles(source: Source, table: Mapping[str, Any], index: Sequence[str]) -> Roles:
-    """Decide what every column is used for; what the options name is taken as it is."""
+    """Decide the role of every column; options take precedence."""
     given = [name for name in (source.label, source.id) if name is not None]
     for name in (*(source.columns or ()), *given, *source.exclude):
         if name not in table:
@@ -124,16 +124,16 @@ def assign_roles(source: Source, table: Mapping[str, Any], index: Sequence[str])
         elif kind:
             left_out[name] = kind
     features = {name: parsed[name].numbers for name in others if name not in left_out and name != row_names}
-    notes = [*told_index([name for name in index if name not in (source.label, row_names)])]
-    hint = "" if source.label is not None else " A known class is compared with by --label."
-    notes += told_columns(list(features), None if source.id is not None else row_names, left_out, hint)
+    notes = [*index_notes([name for name in index if name not in (source.label, row_names)])]
+    hint = "" if source.label is not None else " Use --label for known classes."
+    notes += column_notes(list(features), None if source.id is not None else row_names, left_out, hint)
     if not features:
         raise no_columns(source, left_out)
     return Roles(features, row_names, left_out, notes)
 
 
 def _kind(name: str, values: Any, parsed: Parsed) -> str:
-    """Why a column is not clustered; empty where it is."""
+    """Why a column is skipped; empty if it is clustered."""
     if parsed.is_date:
         return "date"
     if is_identifier(name, values):
@@ -149,13 +149,13 @@ def _kind(name: str, values: Any, parsed: Parsed) -> str:
 
 
 def _names_rows(name: str, values: Any) -> bool:
-    """Whether an index says more than the number of the row: it has a name, or it is words, as R writes it."""
+    """Whether an index is more than a row number: it has a name, or is text, as written by R."""
     has_name = bool(name) and not name.startswith("Unnamed: ")
     return has_name or (np.asarray(values).dtype.kind not in "fiub" and is_identifier(name, values))
 
 
 def is_identifier(name: str, values: Any) -> bool:
-    """Whether a column names the rows: distinct words, or distinct whole numbers that count or are called so."""
+    """Whether a column identifies rows: distinct text, or distinct integers that count or have such a name."""
     array = np.asarray(values)
     if len(array) < 3 or array.dtype.kind in "fbMm":
         return False
@@ -172,23 +172,23 @@ def is_identifier(name: str, values: Any) -> bool:
 
 
 def no_columns(source: Source, left_out: Mapping[str, str]) -> CommandError:
-    """Say that nothing is left to cluster, and why."""
+    """Error if no column is left to cluster."""
     besides = "" if source.label is None else f" besides the label {source.label!r}"
-    why = f": {_reasons(left_out)}; name columns with --columns" if left_out else ""
+    why = f": {_reasons(left_out)}; select columns with --columns" if left_out else ""
     return CommandError(f"{source.path} has no column to cluster{besides}{why}.")
 
 
-def told_columns(
+def column_notes(
     features: Sequence[str], row_names: str | None, left_out: Mapping[str, str], hint: str = ""
 ) -> list[str]:
-    """Say what is clustered where something is not."""
+    """Messages about skipped columns."""
     notes = []
     if left_out:
         more = hint if "text" in left_out.values() else ""
-        notes.append(f"Left out: {_reasons(left_out)}; choose columns with --columns.{more}")
+        notes.append(f"Skipped: {_reasons(left_out)}; select columns with --columns.{more}")
     if row_names is not None:
         which = repr(row_names) if row_names else "the column without a name"
-        notes.append(f"Rows are named by {which}, which is not clustered; choose another column with --id.")
+        notes.append(f"Rows are named by {which}, which is not clustered; use --id for another column.")
     if notes:
         notes.insert(0, f"Clustered: {listing(features)}.")
     return notes
@@ -199,15 +199,22 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{listing([n for n, k in left_out.items() if k == kind])} ({kind})" for kind in kinds)
 
 
-def told_missing(n_dropped: int, n_rows: int) -> list[str]:
-    """Say how many rows are left out for their missing cells."""
+def incomplete_notes(n_cells: int, n_incomplete: int, n_rows: int) -> list[str]:
+    """Message about missing cells that the fit handles."""
+    cells = f"{spaced(n_cells)} missing cell{'' if n_cells == 1 else 's'}"
+    rows = f"{spaced(n_incomplete)} of {spaced(n_rows)} rows"
+    return [f"{cells} in {rows}: the fit uses the other cells of these rows (--missing drop skips them)."]
+
+
+def missing_notes(n_dropped: int, n_rows: int) -> list[str]:
+    """Message about rows dropped for missing cells."""
     if n_dropped == 0:
         return []
-    verb = "has a missing cell and is" if n_dropped == 1 else "have missing cells and are"
-    return [f"{spaced(n_dropped)} of {spaced(n_rows)} rows {verb} left out (--missing drop)."]
+    verb = "has missing cells and was" if n_dropped == 1 else "have missing cells and were"
+    return [f"{spaced(n_dropped)} of {spaced(n_rows)} rows {verb} dropped (--missing drop)."]
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:
-    """Names with commas between them, the first ones of many."""
+    """Names joined by commas, shortened if there are many."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -1,4 +1,4 @@
-"""``egmm compare``: the same rows, several algorithms."""
+"""``egmm compare``: several algorithms on the same rows."""
 
 import time
 from collections.abc import Sequence
@@ -28,23 +28,23 @@ HEADINGS = {
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "sure accuracy": "sure rows\nright",
-    "control accuracy": "control\nright",
+    "sure accuracy": "accuracy,\nsure rows",
+    "control accuracy": "accuracy,\ncontrol",
     "AURC": "AURC",
     "ECE": "ECE",
 }
-"""Columns on the screen; two lines of heading keep the table within 80 columns."""
+"""Headings on the screen; two lines keep the table within 80 columns."""
 
-CONTROL = "control: scikit-learn's GaussianMixture that leaves as many rows open, those of least probability"
+CONTROL = "control: scikit-learn's GaussianMixture with as many open rows, the least probable ones"
 
 
 def usable(*, is_relational: bool) -> tuple[str, ...]:
-    """Names of the algorithms that take rows, or dissimilarities."""
+    """Names of the algorithms for rows, or for dissimilarities."""
     return FROM_DISSIMILARITIES if is_relational else tuple(ALGORITHMS)
 
 
 def default(*, is_relational: bool) -> tuple[str, ...]:
-    """Names of the algorithms compared where none are named."""
+    """Names of the default algorithms."""
     return FROM_DISSIMILARITIES if is_relational else DEFAULT
 
 
@@ -62,7 +62,7 @@ def compare(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Fit each algorithm and put its numbers in one table."""
+    """Fit each algorithm and show its scores in one table."""
     if out is not None:
         files = [path for path in (source.path, dissimilarities) if path]
         check_table(out, force=force, inputs=[found for path in files for found in find_files(path)])
@@ -96,11 +96,11 @@ def compare(
         if out is not None:
             say(f"\nWritten to {out}")
     if all(record["failure"] for record in records):
-        raise CommandError(f"no algorithm could be fitted: {records[0]['failure']}")
+        raise CommandError(f"No algorithm could be fitted: {records[0]['failure']}")
 
 
 def fit_control(X: Any, n_clusters: int, seed: int) -> Any:
-    """Probabilities of a plain Gaussian mixture, or None where it cannot be fitted."""
+    """Probabilities of a classical Gaussian mixture, or None if it cannot be fitted."""
     try:
         plain = GaussianMixture(n_clusters, n_init=5, random_state=seed).fit(X)
     except ValueError:
@@ -109,7 +109,7 @@ def fit_control(X: Any, n_clusters: int, seed: int) -> Any:
 
 
 def _confidence(truth: Any, partition: Any, n_open: int, control: Any) -> dict[str, float]:
-    """Whether confidence can be trusted, and how a plain mixture fares that leaves as many rows open."""
+    """Quality of confidence, and accuracy of a classical mixture with as many open rows."""
     known = truth != ""
     if not known.any() or len(np.unique(truth[known])) > partition.n_clusters:
         return {}
@@ -123,7 +123,7 @@ def _confidence(truth: Any, partition: Any, n_open: int, control: Any) -> dict[s
 
 
 def control_accuracy(truth: Any, control: Any, open_share: float) -> float:
-    """Accuracy of the control on the rows it keeps when it leaves this share open, the least probable first."""
+    """Accuracy of the control on its sure rows, if this share of rows is open, the least probable first."""
     curve = risk_coverage_curve(truth, control)
     answered = max(1, round(len(truth) * (1 - open_share)))
     return float(1 - curve.risk[answered - 1])
@@ -139,7 +139,7 @@ def _measure(
     *,
     is_relational: bool,
 ) -> dict[str, Any]:
-    """Fit one algorithm with what it knows of the parameters wanted; a failure is a result too."""
+    """Fit one algorithm with those of the parameters that it has; a failure is also a result."""
     began = time.perf_counter()
     try:
         model = made(name, wanted, is_relational=is_relational).fit(X)

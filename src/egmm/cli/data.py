@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, import_optional, lost_as_floats
-from egmm.cli.columns import assign_roles, listing, parse, text_of, told_missing
+from egmm._checks import LARGEST, FloatArray, IntArray, import_optional, lost_as_floats, what_is_unusable
+from egmm.cli.columns import assign_roles, incomplete_notes, listing, missing_notes, parse, text_of
 from egmm.cli.options import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, format_of, index_of, open_table
@@ -33,17 +33,17 @@ class Data(NamedTuple):
     names : list of str
         Names of the columns.
     labels : ndarray of shape (n_samples,) or None
-        Known classes, where a column was named; of a row that has none, the empty text.
+        Known classes, if a column was named; empty text for rows without one.
     left_out : mapping of str to str
-        Columns that are not used, and why.
+        Skipped columns, and why.
     row_names : ndarray of shape (n_samples,) or None
-        Names of the rows, where a column has them.
+        Names of the rows, if a column has them.
     id : str or None
         Name of that column.
     numbers : ndarray of int of shape (n_samples,) or None
-        Where the rows are in the files, counted from zero; None means that all are here.
+        Row numbers in the files, counted from zero; None means all rows.
     notes : sequence of str
-        What was decided about columns and rows.
+        Messages about columns and rows.
     """
 
     X: FloatArray
@@ -57,7 +57,7 @@ class Data(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Columns of one file, and the names of those that are the rows' index."""
+    """Columns of one file, and the names of index columns."""
 
     names: list[str]
     values: list[Any]
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 
 
 def read_data(source: Source, *, least_rows: int = 2) -> Data:
-    """Read the files of a source; fewer than `least_rows` are refused."""
+    """Read the files of a source; fewer than `least_rows` rows are an error."""
     check_label(source)
     files = find_files(source.path)
     parts = [_read(path, source.header) for path in files]
@@ -80,7 +80,7 @@ def read_data(source: Source, *, least_rows: int = 2) -> Data:
     X, kept, notes = _complete(np.column_stack(columns), source, list(roles.features))
     if len(X) < least_rows:
         rows = f"{len(X)} row{'' if len(X) == 1 else 's'}"
-        raise CommandError(f"{source.path} has {rows}; at least {least_rows} are needed.")
+        raise CommandError(f"{source.path} has {rows}, but at least {least_rows} are needed.")
     some = slice(None) if kept is None else kept
     return Data(
         X,
@@ -95,17 +95,18 @@ def read_data(source: Source, *, least_rows: int = 2) -> Data:
 
 
 def _complete(X: FloatArray, source: Source, names: Sequence[str]) -> tuple[FloatArray, IntArray | None, list[str]]:
-    """Rows to fit, their numbers and a note: the one place where it is decided what becomes of missing cells."""
+    """Rows to fit, their numbers and a message; missing cells are handled here."""
     is_whole = ~np.isnan(X).any(axis=1)
-    if source.missing == "em" or is_whole.all():
+    if is_whole.all():
         return X, None, []
+    if source.missing == "em":
+        return X, None, incomplete_notes(int(np.isnan(X).sum()), int((~is_whole).sum()), len(X))
     if not is_whole.any():
         worst = names[int(np.isnan(X).sum(axis=0).argmax())]
         raise CommandError(
-            f"every row of {source.path} has a missing cell, most of them in column {worst!r}; leave it out with "
-            "--exclude."
+            f"every row of {source.path} has a missing cell, most of them in column {worst!r}; drop it with --exclude."
         )
-    return X[is_whole], np.flatnonzero(is_whole), told_missing(int((~is_whole).sum()), len(X))
+    return X[is_whole], np.flatnonzero(is_whole), missing_notes(int((~is_whole).sum()), len(X))
 
 
 def column_names(source: Source) -> list[str]:
@@ -117,17 +118,17 @@ def column_names(source: Source) -> list[str]:
 
 
 def check_label(source: Source) -> None:
-    """Refuse a label that is to be clustered too."""
+    """Raise if the label is also to be clustered."""
     if source.label is not None and source.label in (source.columns or ()):
         raise CommandError(
-            f"--label {source.label!r} is also among --columns, but known classes are not clustered; leave it out."
+            f"--label {source.label!r} is also in --columns, but known classes are not clustered; remove it there."
         )
 
 
 def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the columns to cluster, and those of the rows' index that are left out.
+    """Columns to cluster, and skipped index columns.
 
-    They are the columns asked for, or all but label and index; they and the label must be there.
+    They are the requested columns, or all but label and index; all of them and the label must exist.
     """
     path, columns, label = source.path, source.columns, source.label
     left_out = [name for name in index if name != label] if columns is None else []
@@ -144,13 +145,13 @@ def wanted_columns(source: Source, names: Sequence[str], index: Sequence[str]) -
 
 
 def find_files(source: str) -> list[Path]:
-    """Return the files meant by a path, a directory or a pattern, sorted by name; hidden ones are left out."""
+    """Files of a path, a directory or a pattern, sorted by name, without hidden ones."""
     path = Path(source)
     if path.is_dir():
         named = (item for item in path.iterdir() if not is_hidden(item.name))
         found = sorted(item for item in named if item.name.lower().endswith(KINDS) and item.is_file())
         if not found:
-            raise CommandError(f"{source} has no data file in it ({', '.join(KINDS)}).")
+            raise CommandError(f"{source} contains no data file ({', '.join(KINDS)}).")
         return found
     if path.exists():
         return [path]
@@ -161,19 +162,19 @@ def find_files(source: str) -> list[Path]:
 
 
 def classes_of(values: Any) -> Any:
-    """Return classes as text, empty where there is none."""
+    """Classes as text, empty if missing."""
     return np.array([_class_of(value) for value in values])
 
 
 def _class_of(value: Any) -> str:
     if value is None or value != value:  # noqa: PLR0124  NaN
         return ""
-    # Whole numbers are read as real ones where some are missing.
+    # Integers are read as floats if some are missing.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else text_of(value).strip()
 
 
 class Places(NamedTuple):
-    """Where the rows of several files are, one file after the other."""
+    """Places of the rows of several concatenated files."""
 
     files: Sequence[Path]
     lengths: Sequence[int]
@@ -189,7 +190,7 @@ def _read(path: Path, header: bool | None) -> Table:
     """Columns of one file."""
     name = path.name.lower()
     if not name.endswith(KINDS):
-        raise CommandError(f"{path} has an unknown ending; expected one of {', '.join(KINDS)}.")
+        raise CommandError(f"{path} has an unknown suffix; expected one of {', '.join(KINDS)}.")
     if path.stat().st_size == 0:
         raise CommandError(f"{path} is empty.")
     try:
@@ -199,7 +200,7 @@ def _read(path: Path, header: bool | None) -> Table:
         return _from_arrow(path, _read_arrow(path, name, header))
     except (CommandError, ReadError):
         raise
-    except (ValueError, OSError) as error:  # Arrow's errors are either, and name no file
+    except (ValueError, OSError) as error:  # Arrow raises either, without the file name
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise CommandError(f"{path} cannot be read: {error}") from error
@@ -230,21 +231,22 @@ def _from_arrow(path: Path, table: Any) -> Table:
 
 
 def _checked(name: str, numbers: FloatArray, values: Any, places: Places) -> FloatArray:
-    """Return a column of numbers, or name the first entry that is infinite or no number."""
+    """Column of numbers; raise on the first entry that is infinite, too large or not a number."""
     if values.dtype.kind in "iu" and (why := lost_as_floats(values)):
         raise CommandError(f"column {name!r} has integers {why}")
     is_word = parse(values).is_word if np.isnan(numbers).any() else np.zeros(len(numbers), dtype=bool)
     if is_word.any():
         row = int(is_word.argmax())
         text = text_of(values[row])
-        way_out = "leave the column out with --exclude, or name it with --label if it is the known class."
+        way_out = "drop the column with --exclude, or use --label if it holds known classes."
         if is_number(text.replace(",", "")):
             way_out = "write numbers without a comma between thousands."
-        raise CommandError(f"column {name!r} has {text!r}, no number, at {places.of(row)}; {way_out}")
-    if np.isinf(numbers).any():
-        bad = np.flatnonzero(np.isinf(numbers))
+        raise CommandError(f"column {name!r} has {text!r}, not a number, at {places.of(row)}; {way_out}")
+    bad = np.flatnonzero(np.abs(numbers) >= LARGEST)
+    if bad.size:
+        found = what_is_unusable(float(numbers[bad[0]]))
         raise CommandError(
-            f"column {name!r} has no finite number at {places.of(int(bad[0]))} ({len(bad)} such rows in all); "
-            "drop or impute them first."
+            f"column {name!r} has {found} at {places.of(int(bad[0]))} ({len(bad)} such rows in all); drop, impute or "
+            "rescale them first."
         )
     return numbers

@@ -1,4 +1,4 @@
-"""``egmm demo``: the paper's examples, with files a person wants to open."""
+"""``egmm demo``: the paper's examples, with figures and a report."""
 
 import time
 import warnings
@@ -20,23 +20,23 @@ from egmm.plotting import plot_masses, plot_partition
 from egmm.selection import select_model
 
 COUNTS = (2, 3, 4, 5, 6)
-"""Numbers of clusters the paper tries."""
+"""Numbers of clusters tried in the paper."""
 
 FOUR_CLASS = 13
-"""Draw whose four boundaries the paper's EGMM leaves open, as in the paper's picture; in most it is fewer of them."""
+"""Draw in which rows at all four boundaries are open, as in the paper's figure; most draws have fewer."""
 
 
 def demo(out: Path, *, force: bool, as_machine: bool, quiet: bool) -> None:
-    """Cluster the examples, tell what was found and where the files are."""
+    """Cluster the examples, and print results and file names."""
     check_free(out, force=force)
     began = time.perf_counter()
     is_talking = not (quiet or as_machine)
     with writing_directory(out, force=force) as work:
         if is_talking:
-            message("Diamond: 11 objects, one of them half-way between two groups ...")
+            message("Diamond: 11 objects, one of them halfway between two groups ...")
         _diamond(work)
         if is_talking:
-            message("Four-class: 800 rows from four overlapping Gaussians, nothing told of them ...")
+            message("Four-class: 800 rows from four overlapping Gaussians, without labels ...")
         four = _four_class(work, out)
         compared = _compared(four)
         if is_talking:
@@ -74,7 +74,7 @@ def _diamond(work: Path) -> None:
     """Choose the number of clusters of the paper's first example with its settings: all sets, ridge 0.01."""
     X, _ = make_diamond()
     with warnings.catch_warnings():
-        # Three clusters or more of eleven objects are degenerate; the curve shows it.
+        # Fits of eleven objects with three clusters or more are degenerate, as the curve shows.
         warnings.simplefilter("ignore")
         selection = select_model(X, COUNTS, focal_sets="full", reg_covar=0.01, random_state=0, n_jobs=1)
     model = selection.best
@@ -83,15 +83,15 @@ def _diamond(work: Path) -> None:
     selection.plot(left)
     plot_masses(partition, ax=middle)
     plot_partition(X, partition, means=model.means_, covariances=model.covariances_, ax=right)
-    # The curve's own title says which fits are degenerate.
-    left.set_title(f"how many clusters\n{left.get_title()}")
+    # The title of the curve states which fits are degenerate.
+    left.set_title(f"number of clusters\n{left.get_title()}")
     middle.set_title("mass function of each object")
     right.set_title("the objects")
     figures.save(left, work / "diamond.png")
 
 
 def _four_class(work: Path, out: Path) -> Fitted:
-    """Fit the four-class example in `work`, whose files will be in `out`."""
+    """Fit the four-class example in `work`, which becomes `out`."""
     X, classes = make_four_class(random_state=FOUR_CLASS)
     write_columns(work / "four_class.csv", {"x1": X[:, 0], "x2": X[:, 1], "class": classes})
     request = auto_request("auto", None, 0, verbose=False)._replace(decision=decision(None, 0.8, is_auto=True))
@@ -102,11 +102,11 @@ def _four_class(work: Path, out: Path) -> Fitted:
 
 
 def _compared(fitted: Fitted) -> list[dict[str, Any]]:
-    """The consensus and the paper's EGMM, which is told that there are four clusters, each beside its control."""
+    """The consensus, and the paper's EGMM with four clusters, each with its control."""
     X, truth = fitted.X, fitted.data.labels
     control = fit_control(X, 4, 0)
     paper = EGMM(4, random_state=0).fit(X).partition(X)
-    chosen = {"AutoEGMM, told nothing": fitted.partition.upper("utility"), "EGMM of the paper, told 4": paper.upper()}
+    chosen = {"AutoEGMM": fitted.partition.upper("utility"), "EGMM of the paper, C = 4": paper.upper()}
     found = []
     for name, sets in chosen.items():
         scores = set_scores(truth, sets)
@@ -117,4 +117,4 @@ def _compared(fitted: Fitted) -> list[dict[str, Any]]:
 
 def _show_compared(compared: list[dict[str, Any]]) -> None:
     lines = [[c["name"], f"{100 * c['open']:.0f} %", f"{c['right']:.3f}", f"{c['control']:.3f}"] for c in compared]
-    show_table(["against the known classes", "open\nrows", "sure rows\nright", "GMM, as\nmany open"], lines)
+    show_table(["against the known classes", "open\nrows", "accuracy,\nsure rows", "GMM, as\nmany open"], lines)

@@ -1,4 +1,4 @@
-"""``egmm data``: data sets to try the other commands on."""
+"""``egmm data``: data sets for trying the other commands."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ LABEL = "label"
 
 
 class Generator(NamedTuple):
-    """How simulated rows are made, and how many by default."""
+    """Generator of simulated rows, and their default number."""
 
     make: Callable[..., Any]
     rows: int
@@ -42,7 +42,7 @@ ABOUT = {
 }
 NAMES = (*UCI_NAMES, *GENERATORS)
 SHIPPED = ("iris", "wine", *GENERATORS)
-"""Sets that need no other package and no network."""
+"""Data sets that need neither another package nor a network."""
 
 
 def embedded(name: str, rows: int | None, seed: int) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def _simulated(name: str, rows: int | None, seed: int) -> Dataset:
     generator = GENERATORS[name]
     if name == "diamond":
         if rows is not None:
-            raise CommandError("diamond has 11 rows, always the same; leave out --rows.")
+            raise CommandError("diamond always has 11 rows; omit --rows.")
         X, y = generator.make()
-        # The point in the middle is labelled as what it is.
+        # The point in the middle has its own class name.
         return Dataset(X, np.where(y < 0, 2, y), ("x1", "x2"), ("left", "right", "either"))
     X, y = generator.make(rows or generator.rows, random_state=seed)
     names = tuple(f"class_{k + 1}" for k in range(int(y.max()) + 1))
@@ -77,7 +77,7 @@ def data(
     if out is not None:
         check_table(out, force=force)
     elif as_machine:
-        raise CommandError("--json needs --out: without it the rows go to standard output.")
+        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
     columns = embedded(name, rows, seed)
     if out is None:
         write_csv(sys.stdout, columns)
@@ -99,5 +99,5 @@ def _list(*, as_machine: bool) -> None:
         return
     show_table(["name", ""], [[name, text] for name, text in listed.items()])
     others = [name for name in listed if name not in SHIPPED]
-    say(f"\n{', '.join(others)} need EGMM_DATA, a package that ships them, or a network.", "dim")
+    say(f"\n{', '.join(others)} need EGMM_DATA, a package that contains them, or a network.", "dim")
     say("Example: egmm data iris > iris.csv", "dim")

@@ -1,11 +1,11 @@
-"""Figures that commands write as PNG files, made without a screen."""
+"""Figures written as PNG files, without a display."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from egmm._checks import import_optional
+from egmm._checks import FloatArray, import_optional
 from egmm.belief.partition import CredalPartition
 from egmm.cli.models import Scaling
 from egmm.plotting import (
@@ -22,20 +22,20 @@ from egmm.plotting.style import unseen_axes
 
 DOTS_PER_INCH = 150
 CLEAR_DOUBT = 0.05
-"""Rows of less doubt are clear."""
+"""Bars of masses are drawn only if some row has more doubt."""
 
 MOST_ROWS = 50_000
-"""Rows drawn: more only blacken the page."""
+"""Maximum number of rows drawn."""
 
 
 def new_axes(columns: int = 1, size: tuple[float, float] = (6.4, 4.8), *, shared: bool = True) -> Any:
-    """Axes of a figure that no window knows of."""
+    """Axes of a figure not managed by pyplot."""
     axes = unseen_axes(1, columns, size, sharex=shared, sharey=shared)[0]
     return axes[0] if columns == 1 else axes
 
 
 def save(axes: Any, path: Path) -> None:
-    """Write the figure that axes belong to."""
+    """Write the figure of the axes."""
     np.ravel(axes)[0].figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
@@ -46,10 +46,10 @@ def write_figures(folder: Path, fitted: Any) -> None:
     at = np.arange(len(fitted.X))
     if len(at) > MOST_ROWS:
         at = np.sort(np.random.default_rng(0).choice(at, MOST_ROWS, replace=False))
-    # In the units of the file, whatever the model saw.
+    # In the units of the file, even if the model was fitted to standardised rows.
     scaling = fitted.scaling or Scaling(np.zeros(len(names)), np.ones(len(names)))
     square = np.multiply.outer(scaling.scale, scaling.scale)
-    X, partition, means = fitted.data.X[at], fitted.partition[at], scaling.undo(model.means_)
+    X, partition, means = fitted.rows[at], fitted.partition[at], scaling.undo(model.means_)
     known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
     if _is_open(partition):
@@ -57,12 +57,13 @@ def write_figures(folder: Path, fitted: Any) -> None:
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
     if X.shape[1] > 1:
         view = view_of(X, partition, feature_names=names)
-        # Where no set of several clusters is the heaviest, only the more cautious rule shows a difference.
+        # If no set of several clusters is the heaviest, only the more cautious rule shows a difference.
         by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
         panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
         save(panels, folder / "approximations.png")
-        density = (model.weights_, scaling.undo(model.focal_means_), model.focal_covariances_ * square)
-        save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
+        if model.tails == "gaussian":
+            density = _gaussians(model, scaling, square)
+            save(plot_density(*density, view=view, ax=new_axes()), folder / "density.png")
         map_of = plot_uncertainty(_Scaled(model, scaling), X, view=view, ax=new_axes())
         save(map_of, folder / "uncertainty.png")
     if X.shape[1] > 2:
@@ -70,6 +71,13 @@ def write_figures(folder: Path, fitted: Any) -> None:
         save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
     if fitted.selection is not None:
         write_selection(folder, fitted.selection)
+
+
+def _gaussians(model: Any, scaling: Scaling, square: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and covariances of the focal sets' Gaussians in the units of the file; noise has none."""
+    sets, within = model.focal_sets_.masks > 0, model.focal_covariances_ * square
+    within = within if within.ndim == 2 else within[sets]
+    return model.weights_[sets], scaling.undo(model.focal_means_[sets]), within
 
 
 class _Scaled(NamedTuple):
@@ -84,13 +92,13 @@ class _Scaled(NamedTuple):
 
 
 def _is_open(partition: CredalPartition) -> bool:
-    """Whether any row is open or nearly so: else all bars of masses would look alike."""
+    """Whether any row is open or nearly so; otherwise all bars of masses would look alike."""
     is_meta = partition.focal_sets.is_meta[partition.sets()]
     return bool(is_meta.any() or (1.0 - partition.pignistic().max(axis=1) > CLEAR_DOUBT).any())
 
 
 def write_selection(folder: Path, selection: Any) -> None:
-    """Write the curve of a selection, and the grid where several models were tried."""
+    """Write the curve of a selection, and the grid if several models were tried."""
     save(selection.plot(new_axes()), folder / "selection.png")
     counts = {candidate.n_clusters for candidate in selection.candidates}
     models = {candidate.covariance for candidate in selection.candidates}

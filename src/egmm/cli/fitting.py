@@ -36,10 +36,10 @@ from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predict
 from egmm.report import describe, write_report
 
 MOST_SETS = 12
-"""Sets listed on the screen: those with the most mass."""
+"""Maximum number of sets on the screen, those with the most mass."""
 
 MOST_MEANS, MOST_LETTERS = 4, 16
-"""Columns whose means are printed, and letters of their names, so that the table fits the screen."""
+"""Maximum number of columns with printed means, and length of their names, to fit the screen."""
 
 
 def fit(
@@ -61,8 +61,10 @@ def fit(
     check_free(target, force=force, inputs=inputs)
     rows = None
     if is_streamed(source, stream):
+        if request.reliability is not None:
+            raise CommandError("--semi-supervised needs rows in memory; add --no-stream.")
         if table not in (None, "parquet"):
-            raise CommandError(f"what is said of streamed rows is written as Parquet, not {table}: leave out --table.")
+            raise CommandError(f"results of streamed rows are written as Parquet, not {table}; omit --table.")
         fitted, rows = fit_stream(source, request, standardize=standardize)
     else:
         fitted = fit_data(read_data(source), request, standardize=standardize)
@@ -84,14 +86,16 @@ def fit(
 
 
 def default_table(source: Source) -> str:
-    """Format of tables unless one is asked for: CSV where the rows came as text."""
+    """Default format of tables: CSV if the rows came as text."""
     return "csv" if find_files(source.path)[0].name.lower().endswith(TEXT) else "parquet"
 
 
 def write_rows(work: Path, fitted: Fitted, table: str) -> None:
-    """Write what the model says of each row."""
+    """Write labels and masses of each row."""
     named = row_columns(fitted.data, len(fitted.partition))
     assigned = label_columns(fitted.partition, fitted.outliers, fitted.request.decision)
+    if fitted.conflict is not None:
+        assigned["label_conflict"] = fitted.conflict
     write_columns(work / f"labels.{table}", named | assigned)
     if table == "parquet":
         fitted.partition.save(work / "masses.parquet")
@@ -130,51 +134,41 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
 
 
 def _compared(fitted: Fitted) -> list[str]:
-    """Lines on the agreement with known classes, if there are any."""
+    """Lines on the agreement with known classes, if any."""
     if not fitted.metrics:
         return []
     return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in fitted.metrics.items())]
 
 
 def _reproduce(source: Source, fitted: Fitted) -> str:
-    """Write the command that makes this model again."""
-    request = fitted.request
-    if request.is_auto:
-        return _reproduce_auto(source, fitted)
-    models = "auto" if request.covariance == "all" else ",".join(request.covariance)
-    parts = ["egmm", "fit", source.path, "--clusters", ",".join(str(count) for count in request.counts)]
-    parts += ["--covariance", models, "--focal-sets", request.focal_sets, "--criterion", request.criterion]
-    parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names)]
-    parts += ["--starts", str(request.starts), "--seed", str(request.seed)]
-    parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
-    parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
-    parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
-    return _as_read(parts, source, fitted)
-
-
-def _reproduce_auto(source: Source, fitted: Fitted) -> str:
-    request = fitted.request
-    parts = ["egmm", "fit", source.path, "--model", "auto", "--clusters", ",".join(map(str, request.counts))]
+    """Command that reproduces this model and its files."""
+    request, (rule, reward) = fitted.request, fitted.request.decision
+    parts = ["egmm", "fit", source.path, "--model", "auto" if request.is_auto else "paper"]
+    parts += ["--clusters", ",".join(map(str, request.counts or [fitted.partition.n_clusters]))]
     parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
+    if not request.is_auto:
+        parts += ["--focal-sets", request.focal_sets, "--criterion", request.criterion, "--starts", str(request.starts)]
+        parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
+    parts += ["--noise"] * request.noise
+    parts += [] if request.tails == "gaussian" else ["--tails", request.tails]
     parts += [] if request.reg_covar == "auto" else ["--reg-covar", str(request.reg_covar)]
     parts += [] if request.max_iter == MAX_ITER else ["--max-iter", str(request.max_iter)]
-    return _as_read(parts, source, fitted)
-
-
-def _as_read(parts: list[str], source: Source, fitted: Fitted) -> str:
-    """Add how the rows were read, and the version."""
+    parts += ["--rule", rule, *(["--reward", f"{reward}"] if rule == "utility" else [])]
+    parts += ["--stability", str(request.n_subsamples)] if request.n_subsamples else []
     parts += ["--standardize"] * (fitted.scaling is not None)
     parts += ["--id", fitted.data.id] if fitted.data.id else []
     parts += [] if source.label is None else ["--label", source.label]
     parts += [] if source.missing == MISSING_CELLS[0] else ["--missing", source.missing]
+    if fitted.request.reliability is not None:
+        parts += ["--semi-supervised", "--reliability", str(fitted.request.reliability)]
     if source.header is not None:
         parts.append("--header" if source.header else "--no-header")
     return f"{shlex.join(parts)}\n\n# egmm {__version__}"
 
 
 def facts(fitted: Fitted) -> dict[str, Any]:
-    """Numbers of a fit, for machines."""
+    """Numbers of a fit for JSON."""
     model, partition = fitted.mixture, fitted.partition
     focal = partition.focal_sets
     rows = np.bincount(partition.sets(), minlength=len(focal))
@@ -229,7 +223,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
 
 
 def sentences_of(fitted: Fitted) -> list[str]:
-    """What was found, and of which rows."""
+    """Sentences on the result and its rows."""
     is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
     found = describe(
         fitted.mixture,
@@ -243,12 +237,14 @@ def sentences_of(fitted: Fitted) -> list[str]:
         found = [f"Auto{found[0]}", *fitted.model.summary_lines()[1:], *found[1:]]
     if not fitted.is_sample:
         return found
-    note = f"Fitted to {spaced(fitted.n_rows)} rows; what follows is of a sample of {spaced(len(fitted.partition))}."
+    note = (
+        f"Fitted to {spaced(fitted.n_rows)} rows; the following describes a sample of {spaced(len(fitted.partition))}."
+    )
     return [note, *found]
 
 
 def show(fitted: Fitted) -> None:
-    """Print a fit for people."""
+    """Print a fit."""
     first, *others = sentences_of(fitted)
     say(first)
     say()
@@ -265,7 +261,7 @@ def show(fitted: Fitted) -> None:
 
 
 def show_clusters(fitted: Fitted) -> None:
-    """Print what each cluster is: its size, the features that set it apart, and the means of those that differ most."""
+    """Print the size, distinctive features and means of each cluster."""
     found, names = fitted.profiles, fitted.data.names
     lines = [[str(p.cluster + 1), spaced(p.n_rows), spaced(fitted.open_counts[p.cluster]), p.words] for p in found]
     show_table(["cluster", "rows", "open", ""], lines)
@@ -273,18 +269,18 @@ def show_clusters(fitted: Fitted) -> None:
     some = np.sort(np.argsort(-largest, kind="stable")[:MOST_MEANS])
     say()
     means = [[str(p.cluster + 1), *(f"{p.means[d]:.4g}" for d in some)] for p in found]
-    dots = "" if len(some) == len(names) else f", {len(some)} of {len(names)} columns that differ most"
+    dots = "" if len(some) == len(names) else f", the {len(some)} most distinctive of {len(names)} columns"
     show_table(["cluster", *(names[d][:MOST_LETTERS] for d in some)], means, title=f"means{dots}")
 
 
 def show_sets(partition: CredalPartition, decision: Decision) -> None:
-    """Print the sets with the most mass, and for how many rows each is chosen."""
+    """Print the sets with the most mass, and their numbers of rows."""
     focal, mean = partition.focal_sets, partition.mass.mean(axis=0)
     rows = Counter(chosen_labels(partition, decision).tolist())
     shown = np.sort(np.argsort(-mean, kind="stable")[:MOST_SETS])
     shown = shown[np.argsort(focal.cardinalities[shown], kind="stable")]
     lines = [[focal.labels[j], spaced(rows.pop(focal.labels[j], 0)), f"{mean[j]:.4f}", bar(mean[j])] for j in shown]
-    # A set of largest utility need not be focal.
+    # The set with the largest utility need not be focal.
     lines += [[name, spaced(count), "", ""] for name, count in sorted(rows.items()) if name not in focal.labels]
     more = len(focal) - len(shown)
     show_table(["set", "rows", "mean mass", ""], lines)
@@ -305,13 +301,13 @@ def predict(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Assign rows of a file to a model's clusters."""
+    """Assign the rows of a file to a model's clusters."""
     if out is not None:
         check_table(out, force=force, inputs=[model_path, *find_files(source.path)])
     elif as_machine:
-        raise CommandError("--json needs --out: without it the rows go to standard output.")
+        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
     elif getattr(sys.stdout, "name", None) == os.devnull:
-        raise CommandError("Standard output is closed; name a file for the rows with --out.")
+        raise CommandError("Standard output is closed; use --out to write to a file.")
     streamed_to = None
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)
@@ -331,7 +327,9 @@ def predict(
         return
     data = read_data(source, least_rows=1)
     if data.X.shape[1] != model.n_features_in_:
-        raise CommandError(f"{source.path} has {data.X.shape[1]} columns, but the model takes {model.n_features_in_}.")
+        raise CommandError(
+            f"{source.path} has {data.X.shape[1]} columns, but the model expects {model.n_features_in_}."
+        )
     X = data.X if scaling is None else scaling.apply(data.X)
     partition = model.partition(X)
     if not (quiet or as_machine):
@@ -352,11 +350,9 @@ def predict(
 
 def _check_streamed(source: str, out: Path | None, *, asked: bool) -> Path:
     if out is None or out.suffix.lower() != ".parquet":
-        why = "with --stream" if asked else f"{source} is large: it is read piece by piece, and"
+        why = "with --stream" if asked else f"{source} is large and read block by block;"
         got = "" if out is None else f", not {out}"
-        raise CommandError(
-            f"{why} rows are written as Parquet: name a .parquet file with --out{got}, or use --no-stream."
-        )
+        raise CommandError(f"{why} rows are written as Parquet; use --out with a .parquet file{got}, or --no-stream.")
     return out
 
 

@@ -16,7 +16,7 @@ from egmm.em.criteria import CRITERIA
 from egmm.selection import Selection
 
 MOST_SETS = 12
-"""Sets listed: those with the most weight."""
+"""Maximum number of sets listed, those with the most weight."""
 
 
 def select(
@@ -77,12 +77,12 @@ def select(
 
 
 def show_selection(selection: Selection) -> None:
-    """Print the best candidates, the chosen one marked."""
+    """Print the best candidates, with the chosen one marked."""
     sign = -1.0 if selection.higher_is_better else 1.0
     chosen = (selection.n_clusters, selection.covariance)
 
     def rank(record: dict[str, Any]) -> tuple[bool, bool, bool, float]:
-        is_other = (record["n_clusters"], record["covariance"]) != chosen  # Others may be as good.
+        is_other = (record["n_clusters"], record["covariance"]) != chosen  # Others may tie.
         return is_other, bool(record["failure"]), record["degenerate"], sign * record[selection.criterion]
 
     table = sorted(selection.table(), key=rank)
@@ -94,7 +94,7 @@ def show_selection(selection: Selection) -> None:
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
     better = "higher" if selection.higher_is_better else "lower"
     heading = f"{counted(len(table), 'candidate')} by {selection.criterion.upper()} ({better} is better)"
-    heading += "" if selection.is_top else "; the first by agreement with the others"
+    heading += "" if selection.is_top else "; the first one is chosen by agreement"
     signs = [f"{name.upper()} {'↑' if higher else '↓'}" for name, higher in CRITERIA.items()]
     show_table(["model", *signs, "seconds", ""], lines, title=heading, marked=0)
     say("↑ higher is better, ↓ lower is better", "dim")
@@ -105,7 +105,7 @@ def show_selection(selection: Selection) -> None:
 
 
 def info(model_path: Path, *, as_machine: bool, quiet: bool) -> None:
-    """Tell what a model file holds; quiet, only whether it can be read."""
+    """Print the contents of a model file; with quiet, only check that it can be read."""
     loaded, preparation = load_model(model_path)
     model = loaded.best_ if isinstance(loaded, AutoEGMM) else loaded
     scaling = preparation.scaling

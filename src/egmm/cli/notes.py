@@ -1,4 +1,4 @@
-"""What to know of the data before a fit is trusted: told on the screen, and kept in its summary."""
+"""Messages about the data, for the screen and the summary."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,41 +13,30 @@ from egmm.em.statistics import Moments
 from egmm.selection import CERTAINTY
 
 CONSTANT = 1e-15
-"""Deviation, relative to the mean, that rounding alone leaves in a column."""
-
-MANY_COLUMNS = 1000
-"""Columns whose full covariances take long."""
+"""Standard deviation, relative to the mean, that counts as rounding."""
 
 DEPENDENT = 1e-11
-"""Eigenvalue of the columns' correlations that rounding alone leaves of a zero."""
+"""Eigenvalue of the correlation matrix that counts as zero."""
 
-SINGULAR = "a full covariance is singular, and the likelihood then comes from the ridge (--reg-covar) alone"
+SINGULAR = "a full covariance is singular, and its likelihood depends on the ridge (--reg-covar)"
 
 
 def notes_on(data: Data, total: Moments) -> list[str]:
-    """Tell which columns are left out, for which a covariance is singular, and how many rows have no class."""
+    """Messages about skipped columns, singular covariances and rows without a class."""
     without_class = [] if data.labels is None else _without_class(data.labels)
-    return [*data.notes, *_slow(len(data.names)), *_singular(total, data.names), *without_class]
-
-
-def _slow(n_columns: int) -> list[str]:
-    if n_columns < MANY_COLUMNS:
-        return []
-    size = spaced(n_columns * (n_columns + 1) // 2)
-    what = f"There are {n_columns} columns: a full covariance has {size} numbers, and every step may take minutes"
-    return [f"{what}; diagonal models such as --covariance VVI take seconds."]
+    return [*data.notes, *_singular(total, data.names), *without_class]
 
 
 def notes_on_request(request: Request) -> list[str]:
-    """Tell what is done unasked."""
+    """Messages about defaults in effect."""
     if (
         request.is_auto
         or request.certainty is not None
         or not (request.covariance == "all" or len(request.covariance) > 1)
     ):
         return []
-    prior = f"a prior in favour of single clusters (--certainty {CERTAINTY:g})"
-    return [f"Covariances are compared with {prior}: few rows are open; --certainty 0 keeps more open."]
+    prior = f"a prior for single clusters (--certainty {CERTAINTY:g})"
+    return [f"Covariances are compared with {prior}, so few rows are open; use --certainty 0 for more."]
 
 
 def tell(notes: Sequence[str], *, wanted: bool) -> None:
@@ -59,21 +48,21 @@ def tell(notes: Sequence[str], *, wanted: bool) -> None:
 def _singular(total: Moments, names: Sequence[str]) -> list[str]:
     variances = np.diag(total.scatter) / total.weight
     if not np.isfinite(total.scatter).all():
-        return []  # The fit names the entry that is too large.
+        return []  # The fit reports the entry that is too large.
     constant = variances <= (CONSTANT * total.centre) ** 2
     notes = []
     if constant.any():
         listed = _listed(names, constant)
-        notes.append(f"Constant, and so no help to tell clusters apart: {listed}; leave out with --exclude.")
+        notes.append(f"Constant and not informative: {listed}; drop with --exclude.")
     if total.weight <= len(names):
         notes.append(f"There are {spaced(int(total.weight))} rows for {len(names)} columns: {SINGULAR}.")
     elif (dependent := _dependent(total.scatter, ~constant)).any():
-        notes.append(f"Linearly dependent: {_listed(names, dependent)}; {SINGULAR}. Leave one out with --exclude.")
+        notes.append(f"Linearly dependent: {_listed(names, dependent)}; {SINGULAR}. Drop one with --exclude.")
     return notes
 
 
 def _dependent(scatter: FloatArray, used: Any) -> Any:
-    """Return which columns take part in a linear dependency: those with an entry in a null vector."""
+    """Columns in a linear dependency: those with an entry in a null vector."""
     kept = np.flatnonzero(used)
     deviations = np.sqrt(np.diag(scatter)[kept])
     values, vectors = np.linalg.eigh(scatter[np.ix_(kept, kept)] / np.outer(deviations, deviations))
@@ -92,6 +81,4 @@ def _without_class(labels: Any) -> list[str]:
     missing = int((labels == "").sum())
     if missing == 0:
         return []
-    return [
-        f"{spaced(missing)} of {spaced(len(labels))} rows have no class and are left out of the comparison with it."
-    ]
+    return [f"{spaced(missing)} of {spaced(len(labels))} rows have no class and are ignored in the comparison."]

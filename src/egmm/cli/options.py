@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options shared by several commands, and their parsing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,13 @@ import typer
 from rich.markup import escape
 
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
-from egmm.em.covariance import MODELS
+from egmm.em.covariance import LOW_RANK, MODELS
+from egmm.em.tails import TAILS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
 AUTO_ALL = range(1, 10)
-"""Numbers of clusters that the automatic model tries."""
+"""Numbers of clusters tried by the automatic model."""
 
 FITS = ("auto", "paper")
 RULES = ("heaviest", "utility", "dominance")
@@ -21,10 +22,10 @@ AUTO_SEGMENTS = range(2, 7)
 MAX_ITER = 1000
 COLOURS = ("lab", "rgb", "grey")
 DATA, MODEL, OUTPUT = "Data", "Model", "Output"
-"""Groups of options on a screen of help."""
+"""Groups of options in the help."""
 
-MISSING_CELLS = ("drop", "em")
-"""What may be done with rows that have missing cells, the default first: leave them out, or pass NaN to the fit."""
+MISSING_CELLS = ("em", "drop")
+"""Treatments of missing cells, the default first: use the other cells, or drop the rows."""
 
 Rows = Annotated[
     str,
@@ -43,7 +44,7 @@ Dissimilarities = Annotated[
     typer.Option(
         "--dissimilarities",
         metavar="FILE",
-        help="Square table of dissimilarities between rows, instead of DATA, which may then name the --label.",
+        help="Square table of dissimilarities instead of DATA; DATA may then supply the --label.",
         show_default=False,
         rich_help_panel=DATA,
     ),
@@ -53,13 +54,16 @@ Clusters = Annotated[
     typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).", rich_help_panel=MODEL),
 ]
 Covariance = Annotated[
-    str, typer.Option("--covariance", help="A model such as EEE, a list EEE,EII, or auto (all).", rich_help_panel=MODEL)
+    str,
+    typer.Option(
+        "--covariance", help="A model such as EEE, low-rank, a list EEE,EII, or auto (all).", rich_help_panel=MODEL
+    ),
 ]
 FitCovariance = Annotated[
     str | None,
     typer.Option(
         "--covariance",
-        help="A model such as EEE, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
+        help="A model such as EEE, low-rank, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -69,7 +73,7 @@ Fit = Annotated[
     typer.Option(
         "--model",
         help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM. Default: auto, unless an option of EGMM "
-        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty) is given.",
+        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty, --noise, --tails) is given.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -78,7 +82,7 @@ Rule = Annotated[
     str | None,
     typer.Option(
         "--rule",
-        help="Chooses each row's set: heaviest, utility or dominance. Default: utility for auto, else heaviest.",
+        help="Rule for each row's set: heaviest, utility or dominance. Default: utility for auto, else heaviest.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -86,15 +90,21 @@ Rule = Annotated[
 Reward = Annotated[
     float,
     typer.Option(
-        "--reward", min=0.5, max=1.0, help="Utility of a right pair, for --rule utility.", rich_help_panel=MODEL
+        "--reward",
+        metavar="X",
+        min=0.5,
+        max=1.0,
+        help="Utility of a correct pair, for --rule utility.",
+        rich_help_panel=MODEL,
     ),
 ]
 Subsamples = Annotated[
     int,
     typer.Option(
         "--stability",
+        metavar="N",
         min=0,
-        help="Fit so many subsamples of 90 % too, and tell how stable the result is.",
+        help="Number of 90 % subsamples to fit for a stability check.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -103,46 +113,69 @@ Families = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all that hold numbers.", rich_help_panel=DATA),
+    typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all numeric.", rich_help_panel=DATA),
 ]
 Id = Annotated[
     str | None,
-    typer.Option("--id", help="Column that names the rows. Default: one that looks like it.", rich_help_panel=DATA),
+    typer.Option("--id", help="Column with row names. Default: detected.", rich_help_panel=DATA),
 ]
-Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to leave out, a,b,c.", rich_help_panel=DATA)]
+Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to skip, a,b,c.", rich_help_panel=DATA)]
 Missing = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--missing",
-        help="Rows with missing cells: drop leaves them out, em passes them to the fit.",
+        help="Rows with missing cells: em uses their other cells, drop skips them. Default: em for mixtures, drop "
+        "for other algorithms.",
+        show_default=False,
         rich_help_panel=DATA,
+    ),
+]
+SemiSupervised = Annotated[
+    bool,
+    typer.Option(
+        "--semi-supervised",
+        help="Use the classes of --label as evidence in the fit; rows without a class are clustered.",
+        rich_help_panel=MODEL,
+    ),
+]
+Reliability = Annotated[
+    float,
+    typer.Option(
+        "--reliability",
+        min=0.0,
+        max=1.0,
+        help="Probability that a class is correct, for --semi-supervised.",
+        rich_help_panel=MODEL,
     ),
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", help="Column of known classes: left out, and compared with.", rich_help_panel=DATA),
+    typer.Option("--label", help="Column of known classes: not clustered, but compared.", rich_help_panel=DATA),
 ]
 LabelLeftOut = Annotated[
-    str | None, typer.Option("--label", help="Column of known classes: left out.", rich_help_panel=DATA)
+    str | None, typer.Option("--label", help="Column of known classes, not clustered.", rich_help_panel=DATA)
 ]
 Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether CSV files begin with names. Default: detected; a numeric first line is data.",
+        help="Whether CSV files have column names. Default: detected; a numeric first line is data.",
         show_default=False,
         rich_help_panel=DATA,
     ),
 ]
 Standardize = Annotated[
-    bool, typer.Option("--standardize", help="Centre each column and divide by its deviation.", rich_help_panel=DATA)
+    bool,
+    typer.Option("--standardize", help="Scale each column to mean 0 and standard deviation 1.", rich_help_panel=DATA),
 ]
 Criterion = Annotated[
     str,
-    typer.Option("--criterion", help="Chooses the number of clusters: ebic, bic, icl or aic.", rich_help_panel=MODEL),
+    typer.Option(
+        "--criterion", help="Criterion for the number of clusters: ebic, bic, icl or aic.", rich_help_panel=MODEL
+    ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed of the starts.", min=0, max=2**32 - 1, rich_help_panel=MODEL)
+    int, typer.Option("--seed", metavar="N", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=MODEL)
 ]
 Starts = Annotated[
     int,
@@ -156,41 +189,51 @@ Certainty = Annotated[
         "--certainty",
         metavar="X",
         min=0.0,
-        help="Prior weight on single clusters: fewer rows are open. Default: 1 to compare covariances, else 0.",
+        help="Prior weight on single clusters, for fewer open rows. Default: 1 to compare covariances, else 0.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
 ]
+Noise = Annotated[
+    bool, typer.Option("--noise", help="Rows may belong to no cluster, but to the empty set.", rich_help_panel=MODEL)
+]
+Tails = Annotated[
+    str,
+    typer.Option(
+        "--tails",
+        help="gaussian, or t for heavy tails; t is for the covariances EII, EEI and EEE.",
+        rich_help_panel=MODEL,
+    ),
+]
 RegCovar = Annotated[
-    str, typer.Option("--reg-covar", help="Ridge: added to every variance, or auto.", rich_help_panel=MODEL)
+    str, typer.Option("--reg-covar", help="Ridge added to every variance, or auto.", rich_help_panel=MODEL)
 ]
 MaxIter = Annotated[
-    int, typer.Option("--max-iter", metavar="N", min=1, help="Most steps of a fit.", rich_help_panel=MODEL)
+    int, typer.Option("--max-iter", metavar="N", min=1, help="Maximum number of steps of a fit.", rich_help_panel=MODEL)
 ]
 Stream = Annotated[
     bool | None,
-    typer.Option(
-        help="Read files piece by piece. Default: where they exceed 500 MB.", show_default=False, rich_help_panel=DATA
-    ),
+    typer.Option(help="Read files block by block. Default: above 500 MB.", show_default=False, rich_help_panel=DATA),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False, rich_help_panel=OUTPUT)
+    Path | None,
+    typer.Option("--out", "-o", help="Output directory.", show_default=False, rich_help_panel=OUTPUT),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Write over files that exist.", rich_help_panel=OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Write the result as JSON for machines.", rich_help_panel=OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress, no warnings, no summary.", rich_help_panel=OUTPUT)
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.", rich_help_panel=OUTPUT)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)]
 
 
 def examples(*commands: str) -> str:
-    """Commands to show below a screen of help, one in a line."""
+    """Examples below the help, one per line."""
     return "\n\n".join(["[bold]Examples[/bold]", *(escape(command) for command in commands)])
 
 
 def cluster_counts(text: str, auto: Sequence[int] = AUTO_CLUSTERS) -> list[int]:
-    """Numbers of clusters meant by ``3``, ``2:8``, ``2,3,5`` or ``auto``.
+    """Parse ``3``, ``2:8``, ``2,3,5`` or ``auto`` as numbers of clusters.
 
     >>> cluster_counts("2:4"), cluster_counts("5,5"), cluster_counts("2,6")
     ([2, 3, 4], [5], [2, 6])
@@ -203,14 +246,14 @@ def cluster_counts(text: str, auto: Sequence[int] = AUTO_CLUSTERS) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1 or (is_range and len(numbers) != 2):
-        raise _bad_clusters(f"{text!r} is no number, range 2:8, list 2,3,5 or auto.")
+        raise _bad_clusters(f"{text!r} is not a number, a range 2:8, a list 2,3,5 or auto.")
     if max(numbers) > MAX_CLUSTERS:
-        raise _bad_clusters(f"{text!r} goes beyond {MAX_CLUSTERS} clusters, the most there can be.")
+        raise _bad_clusters(f"{text!r} exceeds the maximum of {MAX_CLUSTERS} clusters.")
     if not is_range:
         return list(dict.fromkeys(numbers))
     first, last = numbers
     if first > last:
-        raise _bad_clusters(f"the range {text!r} runs backwards: write {last}:{first}.")
+        raise _bad_clusters(f"the range {text!r} is reversed; use {last}:{first}.")
     return list(range(first, last + 1))
 
 
@@ -219,7 +262,7 @@ def _bad_clusters(text: str) -> typer.BadParameter:
 
 
 def ridge(text: str) -> float | str:
-    """Read ``auto`` or a number.
+    """Parse ``auto`` or a number.
 
     >>> ridge("auto"), ridge("0.01")
     ('auto', 0.01)
@@ -234,7 +277,7 @@ def ridge(text: str) -> float | str:
 
 
 def names(text: str | None, option: str = "--columns") -> list[str] | None:
-    """Read names with commas between them; a comma inside a name is written twice.
+    """Parse names separated by commas; a comma inside a name is written twice.
 
     >>> names("a,b c"), names("a,,b")
     (['a', 'b c'], ['a,b'])
@@ -243,22 +286,22 @@ def names(text: str | None, option: str = "--columns") -> list[str] | None:
         return None
     parts = [part.replace("\0", ",").strip() for part in text.replace(",,", "\0").split(",")]
     if not all(parts):
-        raise typer.BadParameter(f"{text!r} has an empty name in it.", param_hint=option)
+        raise typer.BadParameter(f"{text!r} contains an empty name.", param_hint=option)
     for name in parts:
         if parts.count(name) > 1:
-            raise typer.BadParameter(f"{text!r} has {name!r} twice; name it once.", param_hint=option)
+            raise typer.BadParameter(f"{text!r} contains {name!r} twice.", param_hint=option)
     return parts
 
 
 def one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return a value that is among the choices, or tell them."""
+    """Validate a choice."""
     if value not in choices:
         raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}.", param_hint=option)
     return value
 
 
 class Decision(NamedTuple):
-    """How the set of a row is chosen."""
+    """Rule for choosing the set of a row."""
 
     rule: str = "heaviest"
     reward: float = 0.8
@@ -267,37 +310,44 @@ class Decision(NamedTuple):
     def words(self) -> str:
         """The rule in words."""
         if self.rule == "utility":
-            return f"by expected utility, reward {self.reward:g}"
+            return f"by expected utility (reward {self.reward:g})"
         return {"heaviest": "by heaviest set", "dominance": "by interval dominance"}[self.rule]
 
 
 def decision(rule: str | None, reward: float, *, is_auto: bool) -> Decision:
-    """Read --rule and --reward.
+    """Parse --rule and --reward.
 
     >>> decision(None, 0.8, is_auto=True).words
-    'by expected utility, reward 0.8'
+    'by expected utility (reward 0.8)'
     """
     return Decision(one_of("--rule", rule or ("utility" if is_auto else "heaviest"), RULES), reward)
 
 
 def one_source(rows: str | None, dissimilarities: str | None) -> str:
-    """Return the file of rows, empty where there are dissimilarities alone."""
+    """File of rows; empty if there are only dissimilarities."""
     if rows is None and dissimilarities is None:
-        raise typer.BadParameter(
-            "Missing argument: name a file of rows, or one of --dissimilarities.", param_hint="DATA"
-        )
+        raise typer.BadParameter("Missing argument: pass a file of rows, or --dissimilarities.", param_hint="DATA")
     return rows or ""
 
 
-def of_egmm_alone(algorithm: str, changed: dict[str, bool]) -> None:
-    """Refuse options that another algorithm does not have."""
+def refuse_egmm_options(algorithm: str, changed: dict[str, bool]) -> None:
+    """Raise on options that another algorithm does not have."""
     for option, is_changed in changed.items():
         if is_changed:
-            raise typer.BadParameter(f"is of egmm alone, not of {algorithm}.", param_hint=option)
+            raise typer.BadParameter(f"applies only to egmm, not to {algorithm}.", param_hint=option)
+
+
+def missing_cells(value: str | None, other: str | None = None) -> str:
+    """Treatment of missing cells, by option or default; `other` names an algorithm that is not a mixture."""
+    if value is not None:
+        one_of("--missing", value, MISSING_CELLS)
+    if value == "em" and other is not None:
+        raise typer.BadParameter(f"em is for mixtures; {other} needs complete rows; use drop.", param_hint="--missing")
+    return value or ("em" if other is None else "drop")
 
 
 class Source(NamedTuple):
-    """Where rows are read from, and which of their columns."""
+    """Files of rows, and the columns to use."""
 
     path: str
     """A file, a directory of files or a pattern."""
@@ -306,13 +356,13 @@ class Source(NamedTuple):
     label: str | None = None
     """Column of known classes."""
     header: bool | None = None
-    """Whether text files begin with names; None means unless they begin with numbers, and doubtful ones are refused."""
+    """Whether text files have column names; None detects it, and an unclear first line is an error."""
     id: str | None = None
-    """Column that names the rows; None means one that looks like it."""
+    """Column with row names; None means detected."""
     exclude: Sequence[str] = ()
     """Columns that are not clustered."""
     missing: str = MISSING_CELLS[0]
-    """What is done with missing cells."""
+    """Treatment of missing cells."""
 
 
 def source(
@@ -324,9 +374,8 @@ def source(
     exclude: str | None,
     missing: str,
 ) -> Source:
-    """Read the options that say which rows and columns; one column cannot be two things."""
+    """Parse the options for rows and columns; a column can have only one role."""
     wanted, unwanted = names(columns), names(exclude, "--exclude") or []
-    one_of("--missing", missing, MISSING_CELLS)
     uses: dict[str, Sequence[str | None]] = {
         "--columns": wanted or [],
         "--exclude": unwanted,
@@ -336,16 +385,14 @@ def source(
     for name in [name for listed in uses.values() for name in listed if name is not None]:
         named_by = [option for option, listed in uses.items() if name in listed]
         if len(named_by) > 1 and named_by != ["--columns", "--label"]:
-            raise typer.BadParameter(f"{name!r} is also named by {named_by[0]}.", param_hint=named_by[1])
+            raise typer.BadParameter(f"{name!r} is also used by {named_by[0]}.", param_hint=named_by[1])
     if wanted is not None and unwanted:
-        raise typer.BadParameter(
-            "--columns already chooses the columns; leave one of the two out.", param_hint="--exclude"
-        )
+        raise typer.BadParameter("cannot be combined with --columns.", param_hint="--exclude")
     return Source(path, wanted, label, header, row_names, unwanted, missing)
 
 
 class Request(NamedTuple):
-    """What to fit: one model, or several to choose among by a criterion."""
+    """Models to fit: one, or several to choose from by a criterion."""
 
     counts: Sequence[int]
     covariance: str | Sequence[str]
@@ -361,16 +408,20 @@ class Request(NamedTuple):
     """Whether AutoEGMM chooses."""
     decision: Decision = Decision()
     n_subsamples: int = 0
-    """Fits to subsamples that tell how stable the automatic model is; 0 for none."""
+    """Number of subsamples for the stability check; 0 for none."""
+    reliability: float | None = None
+    """Of known classes that are used in the fit; None where they are not."""
+    noise: bool = False
+    tails: str = "gaussian"
 
     @property
     def is_single(self) -> bool:
-        """Whether there is nothing to choose."""
+        """Whether there is a single model."""
         return len(self.counts) == 1 and self.covariance != "all" and len(self.covariance) == 1
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters that every model of the request has; what a search should decide itself is left out."""
+        """Parameters of every requested model, without those that a search decides."""
         given = {} if self.certainty is None else {"certainty": self.certainty}
         return {
             "focal_sets": self.focal_sets,
@@ -379,6 +430,8 @@ class Request(NamedTuple):
             "reg_covar": self.reg_covar,
             "max_iter": self.max_iter,
             "verbose": int(self.verbose),
+            "noise": self.noise,
+            "tails": self.tails,
             **given,
         }
 
@@ -390,7 +443,7 @@ class Request(NamedTuple):
 
 
 def auto_request(clusters: str, covariance: str | None, seed: int, *, verbose: bool, **rest: Any) -> Request:
-    """Read the options of the automatic model.
+    """Parse the options of the automatic model.
 
     >>> auto_request("auto", None, 0, verbose=False).counts
     [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -401,7 +454,7 @@ def auto_request(clusters: str, covariance: str | None, seed: int, *, verbose: b
 
 
 def is_automatic(model: str | None, *, only_paper: bool, either: bool) -> bool:
-    """Whether AutoEGMM is meant: it is asked for, or no option of EGMM is given.
+    """Whether to use AutoEGMM: it is requested, or no option of EGMM is given.
 
     >>> is_automatic(None, only_paper=False, either=True), is_automatic("auto", only_paper=False, either=True)
     (False, True)
@@ -410,8 +463,9 @@ def is_automatic(model: str | None, *, only_paper: bool, either: bool) -> bool:
         one_of("--model", model, FITS)
     if model == "auto" and only_paper:
         raise typer.BadParameter(
-            "auto chooses the sets, the criterion, the starts and the certainty itself; leave out --focal-sets, "
-            "--criterion, --starts and --certainty, or use --model paper.",
+            "auto chooses the sets, the criterion, the starts and the certainty itself, and has Gaussians without "
+            "noise; leave out --focal-sets, --criterion, --starts, --certainty, --noise and --tails, or use "
+            "--model paper.",
             param_hint="--model",
         )
     return model == "auto" or (model is None and not (only_paper or either))
@@ -427,14 +481,30 @@ def fit_request(
     starts: int,
     *,
     certainty: float | None,
+    noise: bool = False,
+    tails: str = "gaussian",
     **rest: Any,
 ) -> Request:
     """Read the options of ``egmm fit``: those of AutoEGMM or of EGMM."""
-    only_paper = (focal_sets, criterion, starts, certainty) != ("pairs", "ebic", 1, None)
+    own = (focal_sets, criterion, starts, certainty, noise, tails)
+    only_paper = own != ("pairs", "ebic", 1, None, False, "gaussian")
     either = (clusters, covariance) != ("auto", None)
     if is_automatic(model, only_paper=only_paper, either=either):
         return auto_request(clusters, covariance, seed, **rest)
-    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, certainty=certainty, **rest)
+    rest |= {"certainty": certainty, "noise": noise, "tails": tails}
+    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, **rest)
+
+
+def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
+    """A request whose fit uses the known classes; by default with one cluster per class."""
+    if label is None:
+        raise typer.BadParameter("needs the column of known classes, --label.", param_hint="--semi-supervised")
+    if plain.is_auto or not (plain.covariance != "all" and len(plain.covariance) == 1):
+        raise typer.BadParameter("fits one model; choose it with --covariance.", param_hint="--semi-supervised")
+    if clusters != "auto" and len(plain.counts) > 1:
+        raise typer.BadParameter("needs one number of clusters, --clusters.", param_hint="--semi-supervised")
+    counts = [] if clusters == "auto" else plain.counts
+    return plain._replace(counts=counts, reliability=reliability)
 
 
 def request(
@@ -449,13 +519,15 @@ def request(
     certainty: float | None = None,
     reg_covar: str = "auto",
     max_iter: int = MAX_ITER,
+    noise: bool = False,
+    tails: str = "gaussian",
 ) -> Request:
-    """Read the options that say what to fit.
+    """Parse the options for the models to fit.
 
     >>> request("3", "EEE,VVV", "pairs", "ebic", 0, 1, verbose=False).covariance
     ['EEE', 'VVV']
     """
-    known = (*MODELS, "E", "V", "auto", "all")
+    known = (*MODELS, LOW_RANK, "E", "V", "auto", "all")
     models = list(dict.fromkeys(one_of("--covariance", part.strip(), known) for part in covariance.split(",")))
     return Request(
         cluster_counts(clusters),
@@ -468,4 +540,6 @@ def request(
         certainty,
         ridge(reg_covar),
         max_iter,
+        noise=noise,
+        tails=one_of("--tails", tails, TAILS),
     )

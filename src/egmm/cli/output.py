@@ -1,4 +1,4 @@
-"""Files that commands write: all of them or none, and never over others unasked."""
+"""Output files of commands: written all or none, and never overwritten without --force."""
 
 import csv
 import io
@@ -23,30 +23,30 @@ from egmm.cli.options import Decision
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")
-"""Endings of tables."""
+"""Suffixes of tables."""
 
 OURS = ("row", "cluster", "set", "open", "probability", "nonspecificity", "outlier")
 """Columns of a table of labels."""
 
 WRITTEN = ".egmm-files"
-"""Lists in a directory of outputs the files of the run that wrote it: only those may be removed by the next."""
+"""File in an output directory that lists the files of the run; the next run may remove only those."""
 
 NEW, OLD = "new", "old"
-"""In the working place: the directory to be, and the one that it has replaced."""
+"""Names in the working directory: the new output directory, and the replaced one."""
 
 PROBE = bytes(2**16)
-"""Written to see whether there is room for anything."""
+"""Test file for free disk space."""
 
 
 def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
-    """Say so before any work is done if a directory of outputs is there already, cannot be made or holds an input."""
+    """Raise early if an output directory exists, cannot be created or holds an input."""
     _is_there(path)
     _restore(path.resolve())
     is_there = path.exists()
     if is_there and not path.is_dir():
-        raise CommandError(f"{path} is a file, but a directory is written; give another --out.")
+        raise CommandError(f"{path} is a file, but the output is a directory; use another --out.")
     if not path.resolve().name:
-        raise CommandError(f"{path} is the root of all directories; name a directory below it with --out.")
+        raise CommandError(f"{path} is the root directory; use a directory below it as --out.")
     if is_there and not force and any(item.name != WRITTEN for item in path.iterdir()):
         raise _taken(path)
     if is_there:
@@ -55,12 +55,12 @@ def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
 
 
 def check_table(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
-    """Say so before any work is done if a table is there already, cannot be made, has another ending or is an input."""
+    """Raise early if a table exists, cannot be created, has another suffix or is an input."""
     if path.suffix.lower() not in TABLES:
         raise CommandError(f"--out {path} must end in {', '.join(TABLES[:-1])} or {TABLES[-1]}.")
     is_there = _is_there(path)
     if path.is_dir():
-        raise CommandError(f"{path} is a directory, but a file is written; give another --out.")
+        raise CommandError(f"{path} is a directory, but the output is a file; use another --out.")
     if is_there and not force:
         raise _taken(path)
     _check_inputs(path.parent, [path.name], inputs)
@@ -68,27 +68,27 @@ def check_table(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None
 
 
 def _taken(path: Path) -> CommandError:
-    return CommandError(f"{path} exists already; give another --out, or --force to write over it.")
+    return CommandError(f"{path} already exists; use another --out, or --force to overwrite it.")
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something has this name; a name that cannot be one is refused."""
+    """Whether a path exists; raise on an invalid name."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError as error:  # too long, or links that lead to each other
+    except OSError as error:  # too long, or circular links
         raise _unwritable(path, error) from error
     return True
 
 
 def _check_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
-    """Refuse to write over files, or remove them, that are read."""
+    """Raise if an input file would be overwritten or removed."""
     read = {(found.st_dev, found.st_ino): source for source in inputs if (found := _status(source))}
     for name in names if read else ():
         found = _status(folder / name)
         if found and (found.st_dev, found.st_ino) in read:
-            raise CommandError(f"{folder / name} is read by this command, which would replace it; give another --out.")
+            raise CommandError(f"{folder / name} is an input of this command and would be replaced; use another --out.")
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -103,14 +103,14 @@ def _unwritable(path: Path, error: OSError) -> CommandError:
 
 
 def _check_writable(path: Path) -> None:
-    """Try to write a file in the nearest directory there is, and in the output itself if it is one."""
+    """Try to write a file in the nearest existing directory, and in the output directory itself."""
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir():
-        raise CommandError(f"{path} cannot be made: {folder} is a file.")
+        raise CommandError(f"{path} cannot be created: {folder} is a file.")
     for name in path.absolute().relative_to(folder).parts:
-        _is_there(folder / name)  # Its length shows only in a directory that is there.
+        _is_there(folder / name)  # Its length can be checked only in an existing directory.
     for place in (folder, *([path] if path.is_dir() else [])):
         probe = place / f".egmm-{uuid4().hex}"
         try:
@@ -123,11 +123,11 @@ def _check_writable(path: Path) -> None:
 
 @contextmanager
 def writing_directory(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Iterator[Path]:
-    """Offer an empty directory that becomes `path` at the end, or vanishes on an error.
+    """Yield an empty directory that becomes `path` at the end, or is removed on an error.
 
-    Without `force` one of two runs with the same `path` succeeds. With `force` the directory of an earlier run is
-    exchanged for this one, with the files of others that it holds; those that the earlier run wrote go. A directory
-    that cannot be moved, such as the present one, gets its files one by one.
+    Without `force`, only one of two runs with the same `path` succeeds. With `force`, the directory of an earlier run
+    is replaced: its output files are removed, other files are kept. A directory that cannot be moved, such as the
+    current one, gets the files one by one.
     """
     inputs = list(inputs)
     check_free(path, force=force, inputs=inputs)
@@ -151,14 +151,14 @@ def writing_directory(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -
 
 
 def _take(work: Path, path: Path, written: Iterable[str]) -> None:
-    """Give the new directory a name that nothing has, or say that it is taken."""
+    """Move the new directory to an unused name; raise if it is taken."""
     try:
         if _is_fixed(path):
             for name in written:
                 (path / name).parent.mkdir(exist_ok=True)
                 claim(work / name, path / name)
             return
-        if path.exists():  # Empty, but perhaps for the list of files that were removed since.
+        if path.exists():  # Empty, except perhaps for a list of files removed since.
             (path / WRITTEN).unlink(missing_ok=True)
             path.rmdir()
         work.rename(path)
@@ -169,13 +169,13 @@ def _take(work: Path, path: Path, written: Iterable[str]) -> None:
 
 
 def _exchange(work: Path, path: Path, written: Sequence[str]) -> None:
-    """Put the new directory in the place of an old one, keeping the files of others."""
+    """Replace an old directory by the new one, keeping other files."""
     before = _written_before(path)
     if not _is_fixed(path):
         _keep_others(path, work, {*before, *written, WRITTEN})
         try:
             path.rename(work.parent / OLD)
-        except OSError:  # as of a mounted directory
+        except OSError:  # for example a mounted directory
             pass
         else:
             work.rename(path)
@@ -187,7 +187,7 @@ def _exchange(work: Path, path: Path, written: Sequence[str]) -> None:
 
 
 def _restore(path: Path) -> None:
-    """Finish the exchange of a run that was killed between its two halves, when neither directory was in place."""
+    """Finish the exchange of a run that was killed when neither directory was in place."""
     for left in () if path.exists() else leftovers(path):
         if (left / OLD).is_dir() and (left / NEW).is_dir():
             (left / NEW).rename(path)
@@ -195,7 +195,7 @@ def _restore(path: Path) -> None:
 
 
 def _keep_others(path: Path, work: Path, ours: set[str]) -> None:
-    """Give the files of a directory that are not ours a second name in another, and make their directories there."""
+    """Link the other files of a directory into the new one, creating subdirectories."""
     for folder, folders, files in os.walk(path):
         here = Path(folder).relative_to(path)
         links = [name for name in folders if (path / here / name).is_symlink()]
@@ -208,12 +208,12 @@ def _keep_others(path: Path, work: Path, ours: set[str]) -> None:
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether a directory cannot be exchanged without those who are in it noticing."""
+    """Whether a directory must stay in place, such as the current one."""
     return path.is_dir() and Path.cwd().is_relative_to(path)
 
 
 def _second(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where there is none."""
+    """Hard-link a file, or copy it if links are not supported."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
@@ -221,7 +221,7 @@ def _second(source: Path, target: Path) -> None:
 
 
 def files_below(folder: Path) -> list[str]:
-    """Files in a directory and those below it, by their names relative to it."""
+    """Files in a directory tree, relative to it."""
     return sorted(item.relative_to(folder).as_posix() for item in folder.rglob("*") if item.is_file())
 
 
@@ -234,7 +234,7 @@ def _written_before(folder: Path) -> list[str]:
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove files below a directory, and the directories that this leaves empty."""
+    """Remove files in a directory tree, and directories that become empty."""
     for name in names:
         place = (folder / name).resolve()
         if place.is_relative_to(folder) and place.is_file():
@@ -244,15 +244,15 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def row_columns(data: Data, n_rows: int) -> dict[str, Any]:
-    """Number of each row in the files, counted from one, and its name where it has one."""
+    """Row number in the files, counted from one, and row name, if any."""
     numbers = np.arange(n_rows) if data.numbers is None else data.numbers
-    # A column called as one of ours would be lost.
+    # A column with the name of an output column would be lost.
     name = f"{data.id}_" if data.id in OURS else data.id or "name"
     return {"row": numbers + 1, **({} if data.row_names is None else {name: data.row_names})}
 
 
 def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Decision) -> dict[str, Any]:
-    """One value per row: cluster, set and how sure they are; clusters counted from one."""
+    """One value per row: cluster, set, status and doubt; clusters counted from one."""
     return {
         "cluster": partition.labels() + 1,
         "set": chosen_labels(partition, decision),
@@ -275,7 +275,7 @@ def mass_columns(partition: CredalPartition) -> dict[str, Any]:
 
 @contextmanager
 def claiming(path: Path, *, force: bool) -> Iterator[None]:
-    """Say that a table was written by another run in the meantime, where it was not to be replaced."""
+    """Raise if another run has written the table in the meantime."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         check_interrupts()
@@ -287,7 +287,7 @@ def claiming(path: Path, *, force: bool) -> Iterator[None]:
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, force: bool = True) -> None:
-    """Write columns as CSV, Parquet or Feather, by the suffix, as a whole; with `force` in place of another file."""
+    """Write columns as CSV, Parquet or Feather, by suffix, atomically; with `force`, replace an existing file."""
     kind = path.suffix.lower()
     with claiming(path, force=force), replacing(path, exclusive=not force) as stream:
         if kind == ".csv":
@@ -305,7 +305,7 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, force: bool = True)
 
 
 def write_csv(stream: Any, columns: Mapping[str, Any]) -> None:
-    """Write columns as CSV, numbers with the fewest digits that read back the same."""
+    """Write columns as CSV, with the shortest numbers that round-trip."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))

@@ -1,4 +1,4 @@
-"""``egmm reproduce``: the paper's tables and figures, beside what was printed."""
+"""``egmm reproduce``: the paper's tables and figures, next to the printed values."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ def reproduce(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Make what is asked for, going on where a run in the same directory was stopped, and say what holds."""
+    """Run or resume a reproduction, and print which claims hold."""
     wanted = None if only is None else [o.one_of("--only", item, ITEMS) for item in only]
     directory = None if data is None else str(data)
     plan = Plan.quick(directory) if quick else Plan(data=directory)
@@ -40,8 +40,7 @@ def reproduce(
     lost = None if force else page_lost(out, wanted, plan)
     if lost is not None:
         raise CommandError(
-            f"{out} holds the page of `{lost}`, and this run would write another in its place; "
-            "give another --out, or --force."
+            f"{out} holds the page of `{lost}`, which this run would replace; use another --out, or --force."
         )
     with Progress("reproduce", 0, enabled=not (quiet or as_machine)) as progress:
 
@@ -51,13 +50,13 @@ def reproduce(
         try:
             made = make(out, only=wanted, plan=plan, n_jobs=jobs or available_cores(), fresh=fresh, done=done)
         except KeyboardInterrupt:
-            raise Interrupted(f"Stopped; what is done is in {out}, and the same command goes on there.") from None
+            raise Interrupted(f"Stopped; finished results are in {out}, and the same command resumes there.") from None
     if as_machine:
         as_json(_facts(made))
     elif not quiet:
         _show(made)
         if not plan.is_full:
-            say("\nA part of the paper's runs: what holds here need not hold in the whole, nor what fails.")
+            say("\nPartial run: the claims may turn out differently with all runs of the paper.")
 
 
 def _facts(made: Reproduction) -> dict[str, object]:
@@ -81,6 +80,6 @@ def _show(made: Reproduction) -> None:
     if claims:
         show_table(["holds", ""], [[holds.ours, f"{said.ours}\n  {found.ours}"] for said, found, holds in claims])
     kept = made.n_cells - made.n_computed
-    say(f"\n{made.n_computed} cells computed, {kept} were there; {made.seconds:.0f} s. Open these:", "bold")
+    say(f"\n{made.n_computed} cells computed, {kept} reused; {made.seconds:.0f} s. Output files:", "bold")
     for name in ("reproduction.html", "reproduction.md", "numbers.csv"):
         say(f"  {made.folder / name}")

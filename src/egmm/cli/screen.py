@@ -1,4 +1,4 @@
-"""What commands say: results on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error."""
 
 import codecs
 import functools
@@ -24,20 +24,20 @@ from egmm.cli import INTERRUPTED, UNREAD, forget_output
 FAILED = 1
 
 RISKY = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What JSON need not escape but a terminal obeys or cannot show: controls beyond ASCII, turns of direction, halves."""
+"""Characters to escape for a terminal although JSON does not: control, bidirectional and surrogate characters."""
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
-"""What bad data, a failed fit, an unwritable place or a missing extra raise; anything else is a defect of ours."""
+"""Errors of bad data, failed fits, unwritable files and missing extras; any other is a bug."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class CommandError(ValueError):
-    """A request that cannot be met, said in words for the person who typed it."""
+    """A user error, with a full sentence as message."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a command that has kept something: its text says what."""
+    """Ctrl-C in a command that has stored results; the message tells where."""
 
 
 def message(text: str, kind: str = "") -> None:
@@ -49,7 +49,7 @@ def message(text: str, kind: str = "") -> None:
 
 
 def guarded(command: Command) -> Command:
-    """End a command with an exit code and a sentence instead of a traceback; ``--debug`` shows the traceback."""
+    """End a command with an exit code and a message; ``--debug`` shows the traceback."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
@@ -58,7 +58,7 @@ def guarded(command: Command) -> Command:
                 command(*args, **options)
             sys.stdout.flush()
         except BrokenPipeError:
-            # As `| head` does when it has enough.
+            # As with `| head`.
             forget_output()
             raise typer.Exit(UNREAD) from None
         except KeyboardInterrupt as error:
@@ -77,7 +77,7 @@ def guarded(command: Command) -> Command:
 def _warnings_as_messages(*, quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ResourceWarning)  # of an import that Ctrl-C cut short
+        warnings.simplefilter("ignore", ResourceWarning)  # from an import interrupted by Ctrl-C
         seen: set[str] = set()
 
         def show(text: Warning | str, *_: Any) -> None:
@@ -86,7 +86,7 @@ def _warnings_as_messages(*, quiet: bool) -> Iterator[None]:
                 message(str(text), "warning")
 
         warnings.showwarning = show  # type: ignore[assignment]
-        # Worker processes would write theirs in Python's own words; what they warn of is in their results.
+        # Worker processes would print raw warnings; their results hold the same information.
         os.environ["PYTHONWARNINGS"] = "ignore"
         yield
 
@@ -95,12 +95,12 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
-        return "There is not enough memory for this."
+        return "Not enough memory."
     return str(error) or type(error).__name__
 
 
 def as_json(result: dict[str, Any]) -> None:
-    """Write the result as one JSON object; what is not a number becomes null."""
+    """Write the result as one JSON object; NaN becomes null."""
     is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
     text = json.dumps(_plain(result), indent=2, ensure_ascii=not is_unicode, allow_nan=False)
     sys.stdout.write(RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
@@ -117,13 +117,13 @@ def _plain(value: Any) -> Any:
 
 
 class _Screen(Console):
-    """Standard output for people."""
+    """Console for standard output."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave the end to the command, which also writes without this class."""
+        """Let the command handle a broken pipe, since it also writes without this class."""
         raise BrokenPipeError
 
 
@@ -133,7 +133,7 @@ def say(text: str = "", style: str = "") -> None:
 
 
 def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title: str = "", marked: int = -1) -> None:
-    """Write a table to standard output; the first column and those without a name are text, the rest numbers."""
+    """Write a table to standard output; the first column and unnamed ones are text, the rest numbers."""
     style: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": None, "padding": (0, 1, 0, 0)}
     table = Table(title=escape(printable(title)) or None, pad_edge=False, **style)
     for at, name in enumerate(columns):
@@ -151,7 +151,7 @@ def bar(share: float, width: int = 20) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and what it counts.
+    """A number with its noun.
 
     >>> counted(1, "cluster"), counted(1200, "row")
     ('1 cluster', '1 200 rows')

@@ -30,7 +30,7 @@ def segment(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Segment an image, or several modalities of one grid, and write the maps."""
+    """Segment an image, or several modalities on one grid, and write the maps."""
     inputs = [*images, *([] if mask is None else [mask])]
     for path in inputs:
         check_file(path)
@@ -68,15 +68,15 @@ def segment(
         voxels = int(sizes.sum())
         share = 100 * found.n_ambiguous / max(voxels, 1)
         clusters = f"{found.n_clusters} cluster{'' if found.n_clusters == 1 else 's'}"
-        say(f"{clusters} in {spaced(voxels)} voxels; {share:.1f} % may be of several clusters.\n")
+        say(f"{clusters} in {spaced(voxels)} voxels; {share:.1f} % are open.\n")
         show_table(["cluster", "voxels"], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
         say(f"\nWritten to {target}/: {', '.join(files)}")
         if "mass.nii.gz" in files:
-            say(f"mass.nii.gz holds a volume for each of the sets {', '.join(found.focal_sets.labels)}, in this order.")
+            say(f"mass.nii.gz holds one volume per set, in the order {', '.join(found.focal_sets.labels)}.")
 
 
 def _means(found: SegmentedImage) -> FloatArray:
-    """Mean of each cluster's voxels in every image, (n_clusters, n_images); NaN for a cluster without any."""
+    """Mean of each cluster's voxels in every image, (n_clusters, n_images); NaN for an empty cluster."""
     labels = found.labels()[found.mask] - 1
     counts = np.bincount(labels, minlength=found.n_clusters)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -89,7 +89,7 @@ def _is_lab(found: SegmentedImage) -> bool:
 
 
 def _descriptions(found: SegmentedImage, means: FloatArray) -> list[str]:
-    """Name clusters by what they look like: a colour, or mean grey levels."""
+    """Describe clusters by colour or mean grey levels."""
     names = []
     for k, levels in enumerate(means):
         if np.isnan(levels).any():
@@ -102,7 +102,7 @@ def _descriptions(found: SegmentedImage, means: FloatArray) -> list[str]:
 
 
 def _write_labels(path: Path, found: SegmentedImage, means: FloatArray) -> None:
-    """Draw the map of a picture in the clusters' own colours, of a volume's middle slice in those of all plots."""
+    """Draw the label map: a picture in the clusters' mean colours, the middle slice of a volume in plot colours."""
     labels = found.labels()
     labels = labels if labels.ndim == 2 else labels[:, :, labels.shape[2] // 2]
     size = (5.6, 5.6 * labels.shape[0] / labels.shape[1] + 0.8)
@@ -111,7 +111,7 @@ def _write_labels(path: Path, found: SegmentedImage, means: FloatArray) -> None:
 
 
 def _write_maps(work: Path, found: SegmentedImage, means: FloatArray) -> None:
-    """Volumes as NIfTI, pictures as PNG, and for both the approximations to look at."""
+    """Write volumes as NIfTI, pictures as PNG, and for both a figure of the approximations."""
     if found.mask.ndim == 3 or found.affine is not None:
         for what in ("labels", "ambiguity", "mass"):
             found.to_nifti(work / f"{what}.nii.gz", what)
@@ -125,7 +125,7 @@ def _write_maps(work: Path, found: SegmentedImage, means: FloatArray) -> None:
 
 
 def brain(work: Path) -> str:
-    """Segment the T1 and T2 images of a brain phantom, fuse them, and say what was found."""
+    """Segment the T1 and T2 images of a brain phantom, fuse them, and describe the result."""
     phantom = make_brain_phantom()
     _, _, fused = segment_brain(phantom, "EGMM")
     axes = figures.new_axes(5, (3.6, 4.4))
@@ -137,7 +137,7 @@ def brain(work: Path) -> str:
     figures.save(axes, work / "brain.png")
     right = (fused.labels() == phantom.areas)[phantom.mask].mean()
     return (
-        f"T1 tells CSF from tissue, T2 pathology from the rest; fused, they tell pathology, CSF and normal tissue "
-        f"apart: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are right, "
+        f"T1 separates CSF from tissue, T2 pathology from the rest; fused, they separate pathology, CSF and normal "
+        f"tissue: {100 * right:.1f} % of {spaced(int(phantom.mask.sum()))} voxels are correct, "
         f"{100 * fused.n_ambiguous / phantom.mask.sum():.1f} % are open."
     )

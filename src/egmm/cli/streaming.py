@@ -1,4 +1,4 @@
-"""``egmm fit``, ``select`` and ``predict`` on files larger than memory: block by block, with a sample to look at."""
+"""``egmm fit``, ``select`` and ``predict`` on files larger than memory: block by block, with a sample for figures."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,35 +10,35 @@ import numpy as np
 from egmm import scan
 from egmm._checks import FloatArray, IntArray, import_optional
 from egmm.belief.storage import parquet_metadata
-from egmm.cli.columns import no_columns, parse, told_columns
+from egmm.cli.columns import column_notes, no_columns, parse
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
-from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model
+from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model, shown
 from egmm.cli.notes import notes_on, notes_on_request, tell
 from egmm.cli.options import Decision, Request, Source
 from egmm.cli.output import claiming, label_columns, mass_columns
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
-from egmm.rows.arrow import FORMATS, format_of, open_table, told_index
+from egmm.rows.arrow import FORMATS, format_of, index_notes, open_table
 from egmm.rows.source import bad_entry, number, tree_sum
 from egmm.rows.threads import one_blas_thread
 from egmm.rows.write import growing_parquet
 
 STREAM_BYTES = 500_000_000
-"""Files of more bytes are streamed unless asked otherwise."""
+"""Larger files (in bytes) are streamed by default."""
 
 SAMPLE_ROWS = 50_000
-"""Rows kept for figures and report."""
+"""Maximum number of rows kept for figures and report."""
 
 
 def is_streamed(source: Source, asked: bool | None) -> bool:
-    """Whether files are read piece by piece: as asked, else where they are too large to be read as a whole."""
+    """Whether files are read block by block: as requested, else if they are large."""
     if asked is not None:
         return asked
     return sum(path.stat().st_size for path in find_files(source.path)) > STREAM_BYTES
 
 
 def open_rows(source: Source) -> tuple[Any, list[str]]:
-    """Scan files, and return also notes on the columns left out; they are checked, nothing is loaded."""
+    """Scan files without loading them, and return messages about skipped columns."""
     path, header = source.path, source.header
     files = find_files(path)
     if all(file.suffix.lower() == ".npy" for file in files):
@@ -46,14 +46,14 @@ def open_rows(source: Source) -> tuple[Any, list[str]]:
         numbered = [f"x{k + 1}" for k in range(rows.shape[1])]
         wanted, _ = wanted_columns(source, numbered, [])
         if wanted != numbered or source.label is not None:
-            came = f"got {', '.join(wanted)}; use --no-stream to choose among them"
-            raise CommandError(f"{path} is read piece by piece with all its columns, {', '.join(numbered)}: {came}.")
+            came = f"got {', '.join(wanted)}; use --no-stream to select columns"
+            raise CommandError(f"{path} is read block by block with all its columns, {', '.join(numbered)}; {came}.")
         return rows, []
     for file in files:
         if format_of(file) is None:
             raise CommandError(
-                f"{file} cannot be read piece by piece; expected files ending in {', '.join(FORMATS)}, or .npy files "
-                "alone. Write it as one of these, or use --no-stream."
+                f"{file} cannot be read block by block; expected files ending in {', '.join(FORMATS)}, or only .npy "
+                "files; convert it, or use --no-stream."
             )
     first = open_table(files[:1], header)
     wanted, index = wanted_columns(source, first.names, first.index_names)
@@ -61,11 +61,11 @@ def open_rows(source: Source) -> tuple[Any, list[str]]:
     kept = [name for name in wanted if name not in words]
     if not kept:
         raise no_columns(source, words)
-    return scan(files, kept, header=header), [*told_index(index), *told_columns(kept, None, words)]
+    return scan(files, kept, header=header), [*index_notes(index), *column_notes(kept, None, words)]
 
 
 def _words(table: Any, names: Sequence[str]) -> dict[str, str]:
-    """Columns of text or dates, seen in the first rows; mostly numbers with a word among them are an error later."""
+    """Columns of text or dates in the first rows; numeric columns with some text are an error later."""
     arrow = import_optional("pyarrow", "Files", "arrow").types
     found = {}
     for name, kind in zip(table.names, table.dataset.schema.types, strict=True):
@@ -80,32 +80,34 @@ def _words(table: Any, names: Sequence[str]) -> dict[str, str]:
 
 
 class Scanned(NamedTuple):
-    """Rows of files as the models see them, and what one pass over them tells."""
+    """Prepared rows of files, with the results of one pass."""
 
     rows: Any
     scaling: Scaling | None
     total: Moments
-    """Of the rows as they are in the files."""
+    """Moments of the rows as in the files."""
     data: Data
-    """A sample of those, without classes."""
+    """A sample of the rows, without classes."""
     row_numbers: IntArray
-    """Where the sample's rows are, counted from zero."""
+    """Row numbers of the sample, counted from zero."""
 
 
 def prepare_scan(source: Source, *, standardize: bool) -> Scanned:
-    """Scan files, scaled if that is asked for."""
+    """Scan files, scaled if requested."""
     rows, notes = open_rows(source)
     names = rows.feature_names or [f"x{k + 1}" for k in range(rows.shape[1])]
     chosen = sample_numbers(rows.shape[0])
     raw, total = sample_and_moments(rows, chosen)
-    checked_moments(total, rows, names)
+    if not np.isfinite(total.scatter).all():  # of missing cells, or of values too large
+        with one_blas_thread():
+            total = checked_moments(rows, names)
     scaling = Scaling.from_moments(total) if standardize else None
     seen = rows if scaling is None else rows.scaled(*scaling)
     return Scanned(seen, scaling, total, Data(raw, names, notes=notes), chosen)
 
 
 def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[Fitted, Any]:
-    """Fit to all rows; what is returned for figures and report is of a sample of them."""
+    """Fit to all rows; the partition for figures and report is of a sample."""
     began = time.perf_counter()
     rows, scaling, total, data, chosen = prepare_scan(source, standardize=standardize)
     data = data._replace(labels=read_classes(source, chosen))
@@ -116,11 +118,11 @@ def fit_stream(source: Source, request: Request, *, standardize: bool) -> tuple[
     partition, outliers = model.partition(X), model.outliers(X)
     seconds = time.perf_counter() - began
     found = (model, selection, partition, outliers, scaling)
-    return Fitted(request, data, X, *found, seconds, rows.shape[0], notes, chosen), rows
+    return Fitted(request, data, shown(model, X), *found, seconds, rows.shape[0], notes, chosen), rows
 
 
 def sample_numbers(n_rows: int) -> IntArray:
-    """Numbers of the rows to look at, in order."""
+    """Row numbers of the sample, in order."""
     if n_rows <= SAMPLE_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, SAMPLE_ROWS, replace=False))
@@ -141,7 +143,7 @@ def sample_and_moments(rows: Any, chosen: IntArray) -> tuple[FloatArray, Moments
 
 
 def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
-    """Yield of each block of rows or values those with the chosen numbers."""
+    """Yield the chosen rows or values of each block."""
     first = 0
     for block in blocks:
         at = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, first + len(block))]
@@ -150,7 +152,7 @@ def picked(blocks: Iterable[Any], chosen: IntArray) -> Iterator[Any]:
 
 
 def read_classes(source: Source, chosen: IntArray) -> Any:
-    """Known classes of the chosen rows; None where no column was named."""
+    """Known classes of the chosen rows; None without a label."""
     if source.label is None:
         return None
     table = open_table(find_files(source.path), source.header)
@@ -158,7 +160,7 @@ def read_classes(source: Source, chosen: IntArray) -> Any:
     try:
         return _picked_classes(table.values(source.label), chosen)
     except arrow.ArrowInvalid:
-        # What looks like numbers, or is empty, at the beginning of a file may be text further on.
+        # Columns that are numeric or empty at the beginning of a file may be text further on.
         return _picked_classes(table.values(source.label, as_text=True), chosen)
 
 
@@ -168,7 +170,7 @@ def _picked_classes(arrays: Iterable[Any], chosen: IntArray) -> Any:
 
 
 def write_stream(work: Path, model: Any, rows: Any, decision: Decision) -> None:
-    """Write labels and masses of every row into a directory, as those of rows in memory are."""
+    """Write labels and masses of every row into a directory, as for rows in memory."""
     metadata = parquet_metadata(model.focal_sets_)
     with (
         growing_parquet(work / "labels.parquet") as labels,
@@ -180,7 +182,7 @@ def write_stream(work: Path, model: Any, rows: Any, decision: Decision) -> None:
 
 
 def write_predictions(path: Path, model: Any, rows: Any, decision: Decision, *, masses: bool, force: bool) -> None:
-    """Write cluster, set, sureness and, if asked for, masses of every row to one Parquet file."""
+    """Write cluster, set, status and, if requested, masses of every row to one Parquet file."""
     with claiming(path, force=force), growing_parquet(path, exclusive=not force) as write:
         for assigned, mass in _assigned(model, rows, decision):
             write(assigned | mass if masses else assigned)

@@ -1,4 +1,4 @@
-"""Clusterers with one contract: the evidential ones of the literature, and fuzzy c-means."""
+"""Evidential clusterers from the literature, and fuzzy c-means, with one interface."""
 
 from egmm.cluster.bootgmm import BootGMM
 from egmm.cluster.bpec import BPEC

@@ -1,4 +1,4 @@
-"""Metrics that adapt to the shapes of clusters, those of BPEC and CECM."""
+"""Metrics that adapt to the shapes of clusters, for BPEC and CECM."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from egmm.cluster.masses import ROUNDING, Pricing
 
 
 def cluster_scatters(X: FloatArray, powers: FloatArray, means: FloatArray, pricing: Pricing) -> FloatArray:
-    r"""Scatters of the rows about the sets' prototypes, summed by cluster, (C, D, D).
+    r"""Scatter matrices of the rows about the sets' prototypes, summed by cluster, (C, D, D).
 
     .. math:: T_k = \sum_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta (x_i - \nu_j)(x_i - \nu_j)^\top
 
@@ -34,15 +34,15 @@ def adapted_metrics(scatters: FloatArray) -> FloatArray:
     r"""Metrics :math:`\det(T_k)^{1/D} T_k^{-1}` of determinant one, (C, D, D)."""
     metrics = np.empty_like(scatters)
     for k, scatter in enumerate(scatters):
-        # On the scale of the features, so that their units do not decide what counts as singular.
+        # Scaled by the features, so that units do not decide what counts as singular.
         units = np.sqrt(np.diag(scatter))
         with np.errstate(divide="ignore", invalid="ignore"):
             correlation = scatter / units / units[:, None]
         roots, axes = np.linalg.eigh(np.nan_to_num(correlation))
         if roots[0] <= ROUNDING * len(roots):
             raise ValueError(
-                f"The scatter of cluster {k + 1} is singular: features are constant or collinear, or hardly a row is "
-                "within delta of its prototype. Drop such features, raise delta, set reg_covar (such as 1e-6) or use "
+                f"The scatter of cluster {k + 1} is singular: features are constant or collinear, or too few rows are "
+                "within delta of its prototype; drop such features, raise delta, set reg_covar (such as 1e-6) or use "
                 "distance='euclidean'."
             )
         log_root = (np.log(roots).sum() + 2 * np.log(units).sum()) / len(roots)

@@ -1,4 +1,4 @@
-"""What every clusterer here does alike: validation, masses of rows, decisions, the credal partition."""
+"""Base classes of the clusterers: validation, masses, decisions, the credal partition."""
 
 import warnings
 from collections.abc import Callable
@@ -45,7 +45,7 @@ from egmm.rows.threads import one_blas_thread
 
 
 class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
-    """What all clusterers do: validate rows, report a descent, say what their masses amount to."""
+    """Base of all clusterers: validation of rows, fitted attributes of a descent, convergence warnings."""
 
     labels_: IntArray
     focal_sets_: FocalSets
@@ -69,7 +69,7 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
     def _validated(self, X: Any, **options: Any) -> FloatArray:
         if isinstance(X, FileRows):
             name = type(self).__name__
-            raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; read them into an array, or use EGMM.")
+            raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; load them into an array, or use EGMM.")
         where = place_of(X)
         if where is not None:
             self._check_there(where)
@@ -109,12 +109,12 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
             )
 
     def _warn(self, text: str, stacklevel: int = 3) -> None:
-        """Warn that a fit has not converged, at the line that called `fit`."""
+        """Issue a ConvergenceWarning at the line that called `fit`."""
         warnings.warn(f"{type(self).__name__} {text}", ConvergenceWarning, stacklevel=stacklevel)
 
 
 class TransductiveClusterer(EvidentialClusterer):
-    """A clusterer that gives masses to the rows it was fitted to, and to no others."""
+    """A clusterer with masses only for the rows it was fitted to."""
 
     masses_: FloatArray
     _digest: str
@@ -125,7 +125,7 @@ class TransductiveClusterer(EvidentialClusterer):
         Parameters
         ----------
         X : array-like, default=None
-            None, or what was given to `fit`: other rows have no masses.
+            None, or the rows given to `fit`; other rows have no masses.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class TransductiveClusterer(EvidentialClusterer):
         check_is_fitted(self)
         if X is not None and self._digest != digest_of(self._validated(X, reset=False)):
             raise ValueError(
-                f"{type(self).__name__} has masses only for the rows it was fitted to; leave X out, fit again, or use "
+                f"{type(self).__name__} has masses only for the rows it was fitted to; omit X, refit, or use "
                 "a clusterer with predict_mass, such as NNEVCLUS or ECM."
             )
         mass = self.masses_.copy()
@@ -142,19 +142,19 @@ class TransductiveClusterer(EvidentialClusterer):
         return CredalPartition(mass, self.focal_sets_)
 
     def _set_masses(self, X: FloatArray, mass: FloatArray, focal: FocalSets) -> None:
-        """Set the masses of the rows X and what follows from them."""
+        """Set the masses of the rows X and the derived attributes."""
         self.focal_sets_, self.masses_, self._digest = focal, mass, digest_of(X)
         self.labels_ = best_cluster(mass, focal)
         self.ans_ = average_nonspecificity(mass, focal)
 
 
 def digest_of(X: FloatArray) -> str:
-    """Return a short name of the numbers in an array."""
+    """Hash of the numbers in an array."""
     return blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
 
 
 class CredalClusterer(EvidentialClusterer):
-    """A clusterer whose fitted prototypes give any row a mass function over sets of clusters."""
+    """A clusterer whose fitted prototypes give a mass function for any row."""
 
     means_: FloatArray
     _pricing: Pricing
@@ -222,8 +222,8 @@ class CredalClusterer(EvidentialClusterer):
         Returns
         -------
         sets : ndarray of int of shape (n_samples,), or of bool of shape (n_samples, n_clusters)
-            Index into `focal_sets_` of the heaviest set; for the other rules, whose sets need not be focal sets, their
-            members.
+            Index of the heaviest set in `focal_sets_`; members of the set for the other rules, whose sets need not be
+            focal sets.
         """
         is_heaviest = check_choice("rule", rule, SET_RULES) == "heaviest"
         reader = heaviest_set if is_heaviest else partial(choose_sets, rule=rule, reward=reward)
@@ -246,26 +246,26 @@ class CredalClusterer(EvidentialClusterer):
         mass.setflags(write=False)
         return CredalPartition(mass, self.focal_sets_, index=row_names(X))
 
-    # What a subclass may replace -----------------------------------------------------------------------------
+    # Hooks for subclasses ------------------------------------------------------------------------------------
 
     def _costs(self) -> Costs:
-        """Return the function that measures rows against the fitted prototypes."""
+        """Return the cost function of rows for the fitted prototypes."""
         return euclidean(self.means_, self._pricing)
 
     def _masses(self) -> Callable[[FloatArray], FloatArray]:
-        """Return the function that gives a block of rows its masses."""
+        """Return the function from a block of rows to its masses."""
         costs = self._costs()
         return lambda X: optimal_masses(costs(X), self._pricing.beta).T
 
     def _set_rows(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
-        """Set what `fit` says about its rows: their labels and their average normalised nonspecificity."""
+        """Set the labels and the average normalised nonspecificity of the training rows."""
         self.labels_, bits = self._read(X, best_cluster, nonspecificity)
-        # One cluster leaves nothing to be said: 0 bits of 0.
+        # With one cluster the nonspecificity is 0 bits of 0.
         most_bits = float(np.log2(max(2, self.focal_sets_.n_clusters)))
         self.ans_ = float(np.average(bits / most_bits, weights=sample_weight))
 
     def _read(self, X: FloatArray, *readers: Callable[[FloatArray, FocalSets], Any]) -> list[Any]:
-        """Read something from the masses of each block of rows, without holding the masses of all."""
+        """Apply a function to the masses of each block, without holding all masses."""
         masses = self._masses()
         parts = []
         with one_blas_thread():
@@ -276,7 +276,7 @@ class CredalClusterer(EvidentialClusterer):
 
 
 class PrototypeClusterer(CredalClusterer):
-    """A clusterer that moves its prototypes from one or several starts to least cost."""
+    """A clusterer that minimises a cost over prototypes from one or several starts."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Find the prototypes.
@@ -286,14 +286,14 @@ class PrototypeClusterer(CredalClusterer):
         X : array-like of shape (n_samples, n_features)
             Rows to cluster.
         y : None
-            Ignored.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' terms of the objective: a weight of 2 counts as two equal rows.
+            Row weights: a weight of 2 counts as two equal rows.
 
         Returns
         -------
         self : object
-            The clusterer, fitted.
+            The fitted clusterer.
         """
         with all_or_nothing(self):
             X = self._check_fit(X)
@@ -316,7 +316,7 @@ class PrototypeClusterer(CredalClusterer):
         tol, max_iter = self._check_stopping()
         self._pricing = self._make_pricing(n_clusters)
         self.focal_sets_ = self._pricing.focal
-        # Sorted and merged, neither the order of the rows nor weight split over duplicates can change the result.
+        # Sorting and merging make the result independent of row order and of weight split over duplicates.
         with ArrayRows(X, sample_weight) as rows:
             sample = draw_sample(rows, seed=0, size=len(X))
         self._check_distinct(sample, n_clusters)
@@ -329,8 +329,8 @@ class PrototypeClusterer(CredalClusterer):
     def _check_distinct(sample: Sample, n_clusters: int) -> None:
         if n_clusters > len(sample.rows):
             raise ValueError(
-                f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows of some weight; use fewer "
-                "clusters."
+                f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows with positive weight; "
+                "use fewer clusters."
             )
 
     def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:

@@ -22,7 +22,7 @@ from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
 from egmm.cluster.prototypes import STARTS
-from egmm.em.covariance import chosen_models, resolve_covariance
+from egmm.em.covariance import LOW_RANK, chosen_models, resolve_covariance, warn_of_many_features
 from egmm.em.replicates import Mixtures, Posteriors
 from egmm.mixture import EGMM
 from egmm.rows.threads import Threads, one_blas_thread
@@ -31,70 +31,68 @@ SEARCHED = range(1, 10)
 """Numbers of clusters tried for ``n_clusters=None``."""
 
 CHUNK_ENTRIES = 2**18
-"""Posterior probabilities, over all replicates, of a chunk of rows: they stay in the cache."""
+"""Posterior probabilities over all replicates in a chunk of rows, sized for the cache."""
 
 
 class BootGMM(CredalClusterer):
-    r"""Evidential clustering whose masses say how sure a mixture is, calibrated by the bootstrap.
+    r"""Evidential clustering with masses calibrated by the bootstrap of a Gaussian mixture.
 
-    A Gaussian mixture is chosen by BIC and refitted to bootstrap replicates of the rows. Over the replicates the
-    probability that two rows lie in one cluster, :math:`\sum_k P_{ik} P_{i'k}`, has quantiles :math:`[P^l, P^u]`. The
-    masses, on singletons and pairs of clusters, are those whose degrees of belief and plausibility that two rows lie in
-    one cluster are closest to them:
+    A Gaussian mixture is chosen by BIC and refitted to bootstrap replicates of the rows. Over the replicates, the
+    probability that two rows share a cluster, :math:`\sum_k P_{ik} P_{i'k}`, has quantiles :math:`[P^l, P^u]`. The
+    masses, on singletons and pairs of clusters, fit the belief and plausibility of sharing a cluster to these
+    intervals:
 
     .. math:: J = \frac{1}{n} \sum_{i<i'} (m_i^\top S m_{i'} - P^l_{ii'})^2 + (m_i^\top E m_{i'} - 1 + P^u_{ii'})^2,
 
     with S marking equal singletons and E disjoint sets. The sum runs over all n pairs of *reference rows*: all rows if
-    there are at most `n_references`, else so many drawn at random, each cluster having its share. Any other row, of the
-    training data or new, has the masses that fit best to its intervals with the reference rows, their masses fixed. So
-    time and memory grow linearly with the rows.
+    there are at most `n_references`, else a random sample stratified by cluster. Any other row gets the masses that
+    best fit its intervals with the reference rows, whose masses are fixed. Time and memory are linear in the rows.
 
     Parameters
     ----------
     n_clusters : int, iterable of int or None, default=2
-        Number of clusters C; several are tried, and the least BIC chosen. None tries 1 to 9.
+        Number of clusters C. Of several, the one with the lowest BIC is chosen. None tries 1 to 9.
     n_bootstrap : int, default=500
         Number B of replicates.
     confidence : float, default=0.9
-        Confidence level of the intervals: 0.9 takes the quantiles 5 % and 95 %.
+        Confidence level of the intervals; 0.9 uses the quantiles 5 % and 95 %.
     covariance : str or iterable of str, default='all'
-        Covariance models to try, see :class:`EGMM`; 'all' means the fourteen (the two of them, E and V, for a single
-        feature).
+        Covariance models to try, see :class:`EGMM`; 'all' means all fourteen (E and V for a single feature).
     n_references : int, default=400
-        Most rows that all rows are compared with.
+        Maximum number of reference rows.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Start of the mixtures, see :class:`EGMM`.
+        Initialisation of the mixtures, see :class:`EGMM`.
     n_init : int, default=1
-        Number of named starts of each model.
+        Number of starts of each model.
     reg_covar : float or 'auto', default='auto'
         Ridge on the covariances, see :class:`EGMM`.
     tol : float, default=1e-7
-        Stop when the objective J changes by no more.
+        Stop when the objective J changes by at most this much.
     max_iter : int, default=100
-        Most turns of the reference rows' quadratic programs.
+        Maximum number of sweeps over the reference rows' quadratic programs.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts, the replicates and the reference rows.
+        Seed for starts, replicates and reference rows.
     n_jobs : int or None, default=None
-        Threads and processes; None and -1 mean all cores this process may use. Results do not depend on it.
+        Number of threads and processes; None and -1 mean all available cores. Results do not depend on it.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Attributes
     ----------
     mixture_ : EGMM
-        The mixture chosen, of singletons only.
+        The chosen mixture, with singletons only.
     covariance_ : str
         Its covariance model.
     bic_ : float
         Its BIC; lower is better.
     bic_table_ : list of dict
         One record per mixture tried: 'n_clusters', 'covariance', 'bic' and 'failure': where it could not be fitted,
-        the reason, and 'bic' is NaN.
+        the reason, and 'bic' is None.
     means_ : ndarray of shape (n_clusters, n_features)
         Its cluster means.
     replicates_ : Mixtures
-        Weights, means and covariances of the replicates, (B, C), (B, C, D) and (B, C, D, D); replicates that could not
-        be fitted are left out. Means are relative to `centre_`.
+        Weights, means and covariances of the replicates, (B, C), (B, C, D) and (B, C, D, D); failed replicates are
+        dropped. Means are relative to `centre_`.
     centre_ : ndarray of shape (n_features,)
         Column means of the rows.
     references_ : ndarray of shape (n_references,)
@@ -106,25 +104,25 @@ class BootGMM(CredalClusterer):
     intervals_ : ndarray of shape (n_pairs, 2)
         :math:`[P^l, P^u]` of each pair.
     fitted_intervals_ : ndarray of shape (n_pairs, 2)
-        Belief in and plausibility of each pair's lying in one cluster, by the masses: what was fitted to `intervals_`.
+        Belief and plausibility, by the masses, that each pair shares a cluster: fitted to `intervals_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         Singletons and pairs of clusters.
     objective_ : float
         :math:`J`.
     objective_history_ : ndarray
-        :math:`J` at the start and after each turn; it never rises.
+        :math:`J` at the start and after each sweep; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
-        Number of turns.
+        Number of sweeps.
     converged_ : bool
         Whether `tol` was met.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -176,14 +174,14 @@ class BootGMM(CredalClusterer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Choose and refit the mixture, and fit the masses.
+        """Choose and refit the mixture, then fit the masses.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows to cluster.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -209,6 +207,9 @@ class BootGMM(CredalClusterer):
 
     def _set_mixture(self, X: FloatArray, random: np.random.RandomState) -> None:
         models = chosen_models(self.covariance, X.shape[1])
+        if LOW_RANK in models:
+            raise ValueError("covariance='low-rank' has no bootstrap; use 'EEE', or a diagonal model such as 'EEI'.")
+        warn_of_many_features([resolve_covariance(model, X.shape[1]) for model in models], X.shape[1])
         starts = self._starts(X, random)
         base = EGMM(focal_sets="singletons", reg_covar=self.reg_covar, n_jobs=self.n_jobs)
         verbose = bool(self.verbose)
@@ -216,13 +217,18 @@ class BootGMM(CredalClusterer):
         self.covariance_ = self.mixture_.covariance
         self.bic_ = -2 * self.mixture_.ebic_
         self.bic_table_ = [
-            {"n_clusters": c.n_clusters, "covariance": c.covariance, "bic": c.bic, "failure": c.failure}
+            {
+                "n_clusters": c.n_clusters,
+                "covariance": c.covariance,
+                "bic": c.value("bic") if c.is_fitted else None,
+                "failure": c.failure,
+            }
             for c in candidates
         ]
         self.means_ = self.mixture_.means_
         if not self.mixture_.converged_:
             warnings.warn(
-                f"The mixture chosen ({len(self.means_)} clusters, {self.covariance_}) did not converge; try fewer "
+                f"The chosen mixture (n_clusters={len(self.means_)}, {self.covariance_}) did not converge; try fewer "
                 "clusters, another start or another covariance model.",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -233,7 +239,7 @@ class BootGMM(CredalClusterer):
             return list(SEARCHED)
         counts = [check_integer("n_clusters", count, 1, MAX_CLUSTERS) for count in listed(self.n_clusters)]
         if not counts:
-            raise ValueError("n_clusters must name at least one number of clusters, got an empty list.")
+            raise ValueError("n_clusters must hold at least one number of clusters, got an empty list.")
         return counts
 
     def _starts(self, X: FloatArray, random: np.random.RandomState) -> list[FloatArray]:
@@ -241,7 +247,7 @@ class BootGMM(CredalClusterer):
         if isinstance(self.init, str):
             return draw_starts(X, counts, check_choice("init", self.init, STARTS), n_init, random)
         if len(counts) > 1:
-            raise ValueError("init must be 'kmeans' or 'random' where several numbers of clusters are tried.")
+            raise ValueError("init must be 'kmeans' or 'random' if several numbers of clusters are tried.")
         return [check_prototypes(self.init, counts[0], X.shape[1])]
 
     def _set_replicates(self, X: FloatArray, seed: int, n_bootstrap: int) -> None:
@@ -259,8 +265,8 @@ class BootGMM(CredalClusterer):
         )
         if n_failed > n_bootstrap // 2:
             warnings.warn(
-                f"{n_failed} of {n_bootstrap} bootstrap replicates have a cluster without rows or covariance and are "
-                "left out; use fewer clusters, a simpler covariance model or a larger reg_covar.",
+                f"{n_failed} of {n_bootstrap} bootstrap replicates have an empty or singular cluster and were "
+                "dropped; use fewer clusters, a simpler covariance model or a larger reg_covar.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -313,7 +319,7 @@ class BootGMM(CredalClusterer):
         return pair_intervals(self._posteriors(X), self._reference_posteriors, self._quantiles)
 
     def _start_masses(self, X: FloatArray) -> FloatArray:
-        """Posterior probabilities of the mixture as masses of the singletons."""
+        """Posterior probabilities of the mixture as masses of singletons."""
         masses = np.zeros((len(X), len(self.focal_sets_)))
         singletons = [self.focal_sets_.index_of({k}) for k in range(len(self.means_))]
         masses[:, singletons] = self.mixture_.predict_proba(X)

@@ -1,6 +1,5 @@
-"""The steps of bootGMM before the masses: a mixture chosen by BIC, and its refits to bootstrap replicates."""
+"""First steps of bootGMM: a mixture chosen by BIC, and its refits to bootstrap replicates."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -8,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from egmm._checks import BoolArray, FloatArray, IntArray
-from egmm._parallel import in_order
 from egmm._progress import Progress
+from egmm.candidate import Candidate
 from egmm.cluster.prototypes import starting_means
 from egmm.em.criteria import first_best
 from egmm.em.replicates import Mixtures, Start, refit
@@ -21,6 +19,7 @@ from egmm.em.statistics import Moments, moments
 from egmm.mixture import EGMM
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import Threads, one_blas_thread, resolve_jobs
+from egmm.search import fit_mixtures
 
 REFIT_TOL = 0.3
 """Tolerance on a replicate's log-likelihood: an ascent ends where steps gain about 0.01, a seventh of a standard error
@@ -29,30 +28,20 @@ from its maximum, whatever the number of rows."""
 REFIT_STEPS = 200
 
 BATCH = 125
-"""Most replicates refitted together."""
+"""Maximum number of replicates refitted together."""
 
 BATCH_ENTRIES = 2**21
-"""Most posterior probabilities of a batch."""
+"""Maximum number of posterior probabilities per batch."""
 
 
 COLLAPSED = 1e-3
-"""Of the mixture's own variance along some direction: below it a replicate's cluster rests on too few distinct rows."""
-
-
-class Candidate(NamedTuple):
-    """One mixture tried: its BIC, or why there is none."""
-
-    n_clusters: int
-    covariance: str
-    model: EGMM | None
-    bic: float
-    failure: str = ""
+"""Variance along a direction, relative to the mixture's: below it, a replicate's cluster has too few distinct rows."""
 
 
 def draw_starts(
     X: FloatArray, n_clusters: Sequence[int], init: str, n_init: int, random: np.random.RandomState
 ) -> list[FloatArray]:
-    """Means to start from, `n_init` times for each number of clusters that the rows allow."""
+    """Initial means, `n_init` per number of clusters, for the numbers that the rows allow."""
     with ArrayRows(X) as rows:
         sample = draw_sample(rows, int(random.randint(2**31)))
     n_distinct, starts = len(sample.rows), []
@@ -77,38 +66,25 @@ def choose_mixture(
     verbose: bool,
 ) -> tuple[EGMM, list[Candidate]]:
     """Fit every covariance model from every start; return the one of least BIC that is not degenerate, and all."""
-    choices = [(means, model) for model in covariances for means in starts]
-    jobs = [(clone(base).set_params(n_clusters=len(means), covariance=m, init=means), X) for means, m in choices]
-    candidates: list[Candidate] = []
-    with Progress("BootGMM: mixtures", len(jobs), enabled=verbose) as progress:
-        for candidate in in_order(_fit, jobs, resolve_jobs(n_jobs)):
-            candidates.append(candidate)
-            progress.update(len(candidates), f"{candidate.n_clusters} clusters, {candidate.covariance}")
-    fitted = [candidate.model for candidate in candidates if candidate.model is not None]
+    models = [
+        clone(base).set_params(n_clusters=len(means), covariance=covariance, init=means)
+        for covariance in covariances
+        for means in starts
+    ]
+    with Progress("BootGMM: mixtures", len(models), enabled=verbose) as progress:
+        candidates, _ = fit_mixtures(models, X, None, resolve_jobs(n_jobs), progress)
+    fitted = [candidate for candidate in candidates if candidate.is_fitted]
     if not fitted:
         raise ValueError(f"No mixture could be fitted: {candidates[0].failure}")
-    best = first_best([model.ebic_ for model in fitted], [not model.degenerate_ for model in fitted])
-    return fitted[best], candidates
-
-
-def _fit(model: EGMM, X: FloatArray, n_jobs: int | None = None) -> Candidate:
-    if n_jobs is not None:
-        model.set_params(n_jobs=n_jobs)
-    try:
-        with warnings.catch_warnings():
-            # The estimator speaks for the one mixture that is chosen.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X)
-    except ValueError as error:
-        return Candidate(model.n_clusters, model.covariance, None, float("nan"), str(error))
-    return Candidate(model.n_clusters, model.covariance, model, -2 * model.ebic_)
+    best = first_best([-one.value("bic") for one in fitted], [one.is_sound for one in fitted])
+    return fitted[best].model, candidates
 
 
 class Bootstrap(NamedTuple):
     """Refits of a mixture to bootstrap replicates."""
 
     mixtures: Mixtures
-    """Those that were fitted; means are relative to the centre."""
+    """The successful refits; means are relative to the centre."""
     n_failed: int
 
 
@@ -123,7 +99,7 @@ def bootstrap(
     n_jobs: int | None,
     verbose: bool,
 ) -> Bootstrap:
-    """Refit a mixture, from where it is, to rows drawn with replacement, `n_replicates` times."""
+    """Refit a mixture to `n_replicates` bootstrap samples, starting at its parameters."""
     start = Start(model.weights_, model.means_, model.stored_covariances_, covariance, model.reg_covar)
     total = moments(X, None)._replace(centre=centre)
     refit_batch = partial(_refit_batch, X=X, total=total, start=start)
@@ -152,10 +128,10 @@ def _refit_batch(
 
 
 def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) -> Bootstrap:
-    """Leave out replicates whose covariance has collapsed, unless that were all."""
+    """Drop replicates with a collapsed covariance; raise if none is left."""
     if not is_fitted.any():
         raise ValueError(
-            "No bootstrap replicate could be fitted: clusters lose their rows or their covariance; use fewer clusters, "
+            "No bootstrap replicate could be fitted: clusters become empty or singular; use fewer clusters, "
             "a simpler covariance model or a larger reg_covar."
         )
     roots = np.linalg.inv(np.linalg.cholesky(covariances))
@@ -168,7 +144,7 @@ def _sound(mixtures: Mixtures, is_fitted: BoolArray, covariances: FloatArray) ->
 
 
 def choose_references(labels: IntArray, n_references: int, random: np.random.RandomState) -> NDArray[np.intp]:
-    """Rows to compare all rows with, each cluster having its share; all rows if there are no more.
+    """Reference rows, stratified by cluster; all rows if there are few enough.
 
     Examples
     --------

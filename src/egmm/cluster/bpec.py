@@ -16,55 +16,55 @@ from egmm.cluster.peaks import DecisionGraph, choose_peaks, delta_bel
 from egmm.rows.array import ArrayRows
 
 MOST_NEIGHBORS = 50
-"""Default number of neighbours where there are rows enough."""
+"""Default number of neighbours, if there are enough rows."""
 
 
 class BPEC(CredalClusterer):
-    r"""Belief-peaks evidential clustering: prototypes are rows that stand out, and stay; masses are those of ECM.
+    r"""Belief-peaks evidential clustering: prototypes are fixed density peaks; masses are those of ECM.
 
-    The prototypes are peaks of the delta-Bel graph (:func:`egmm.cluster.delta_bel`): rows that many neighbours believe
-    to be a centre and that are far from any row believed in more. With them fixed, the masses minimise the objective
+    The prototypes are peaks of the delta-Bel graph (:func:`egmm.cluster.delta_bel`): rows with a high degree of belief
+    to be a centre that are far from any row with a higher one. Given the prototypes, the masses minimise the objective
     of :class:`ECM`. With ``distance='mahalanobis'`` each cluster has a metric of determinant one that adapts to its
     shape:
 
     .. math:: S_k = \det(T_k)^{1/D} T_k^{-1}, \qquad
         T_k = \sum_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta (x_i - \nu_j)(x_i - \nu_j)^\top,
 
-    a set of clusters has the mean of their metrics, and masses and metrics alternate from the Euclidean masses on.
+    a set of clusters has the mean of its clusters' metrics. Masses and metrics alternate, from Euclidean masses on.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
         Number of clusters C. None: chosen from the delta-Bel graph, see :func:`egmm.cluster.choose_peaks` for the rule.
     n_neighbors : int or None, default=None
-        Number K of neighbours that judge a row, less than the number of rows. None: 50, or a third of the rows where
-        there are fewer than 150.
+        Number K of neighbours, less than the number of rows. None: 50, or a third of the rows if there are fewer than
+        150.
     quantile : float, default=0.9
-        Which quantile of a row's K distances is its scale.
+        Quantile of a row's K distances that is used as its scale.
     distance : {'mahalanobis', 'euclidean'}, default='mahalanobis'
-        Adaptive metrics, or none.
+        Adaptive metrics, or Euclidean distances.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     init : 'peaks' or array-like of shape (n_clusters, n_features), default='peaks'
-        Peaks of the delta-Bel graph, or the given prototypes.
+        Peaks of the delta-Bel graph, or given prototypes.
     min_belief, min_delta : float, default=None
         Choose as prototypes all rows that reach these thresholds of belief and of delta, instead of a given or an
         automatic number.
     reg_covar : float, default=0.0
-        Part of the features' mean variance that is added to the diagonal of each cluster's mean scatter, where
+        Ridge on the diagonal of each cluster's mean scatter, relative to the features' mean variance; needed if
         features are constant or collinear.
     tol : float, default=1e-6
-        Stop when the objective changes by no more. J is in squared units of the data and grows with the rows.
+        Stop when the objective changes by at most this much. J is in squared units of the data and grows with the rows.
     max_iter : int, default=1000
-        Most updates of the metrics.
+        Maximum number of updates of the metrics.
     random_state : int, RandomState instance or None, default=None
-        Not used: nothing is drawn. All clusterers take it.
+        Not used, present for API consistency.
     n_jobs : int, default=None
         Threads of the neighbour search; None uses all cores.
 
@@ -75,25 +75,25 @@ class BPEC(CredalClusterer):
     metrics_ : ndarray of shape (n_clusters, n_features, n_features) or None
         Metrics :math:`S_k`; None for Euclidean distances.
     decision_graph_ : DecisionGraph or None
-        Belief and delta of each row and the rows chosen; None with given prototypes.
+        Belief and delta of each row, and the chosen rows; None with given prototypes.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets :math:`A_j`, the empty set first.
     objective_ : float
-        :math:`J` with the final masses, with the term :math:`\sum_k \mathrm{tr}(S_k R)` of a ridge R.
+        :math:`J` with the final masses, including the term :math:`\sum_k \mathrm{tr}(S_k R)` of a ridge R.
     objective_history_ : ndarray
-        :math:`J` with the Euclidean masses and after each update of the metrics; it never rises.
+        :math:`J` with the Euclidean masses and after each update of the metrics; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
-        Number of updates of the metrics; 1 with Euclidean distances, whose masses need no second look.
+        Number of updates of the metrics; 1 with Euclidean distances.
     converged_ : bool
         Whether `tol` was met.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -155,7 +155,7 @@ class BPEC(CredalClusterer):
         X : array-like of shape (n_samples, n_features)
             Rows to cluster.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class BPEC(CredalClusterer):
         return self
 
     def _adapt(self, rows: ArrayRows, ridge: float, tol: float, max_iter: int) -> Descent[FloatArray | None]:
-        """Alternate masses and metrics from the Euclidean masses on; with Euclidean distances those are the last."""
+        """Alternate masses and metrics, starting with Euclidean masses, which are final for Euclidean distances."""
 
         def evaluate(metrics: FloatArray | None) -> ScatterSums:
             return rows.reduce(partial(scatter_sums, means=self.means_, metrics=metrics, pricing=self._pricing))
@@ -204,7 +204,7 @@ class BPEC(CredalClusterer):
             check_integer("n_clusters", self.n_clusters, 1, MAX_CLUSTERS)
         has_threshold = self.min_belief is not None or self.min_delta is not None
         if has_threshold and self.n_clusters is not None:
-            raise ValueError("n_clusters and the thresholds min_belief, min_delta exclude each other; set one to None.")
+            raise ValueError("n_clusters cannot be combined with min_belief and min_delta; set one of them to None.")
         if not isinstance(self.init, str):
             prototypes = check_prototypes(self.init, self.n_clusters, X.shape[1])
             check_integer("the number of prototypes in init", len(prototypes), 1, MAX_CLUSTERS)
@@ -224,7 +224,7 @@ def _costs(means: FloatArray, metrics: FloatArray | None, pricing: Pricing) -> C
 
 
 class ScatterSums(NamedTuple):
-    """All that an update of the metrics needs, as sums over rows, and the objective."""
+    """Sums over rows for an update of the metrics, and the objective."""
 
     scatters: FloatArray
     """(C, D, D) the clusters' scatters T_k about the sets' prototypes."""

@@ -1,12 +1,12 @@
-r"""Masses whose degrees of belief and plausibility fit intervals of pairwise probabilities (Denoeux 2020).
+r"""Masses whose beliefs and plausibilities fit intervals of pairwise probabilities (Denoeux 2020).
 
-Two rows with masses m and m' are believed to lie in one cluster to the degree :math:`m^\top S m'`, and in different
-ones to the degree :math:`m^\top E m'`: S marks equal singletons, E disjoint sets. Given intervals :math:`[P^l, P^u]` of
-the probabilities that pairs of rows lie in one cluster, the masses minimise
+For two rows with masses m and m', the belief that they share a cluster is :math:`m^\top S m'`, and the belief that they
+do not is :math:`m^\top E m'`: S marks equal singletons, E disjoint sets. Given intervals :math:`[P^l, P^u]` of the
+probabilities that pairs of rows share a cluster, the masses minimise
 
 .. math:: J = \frac{1}{n} \sum_{i<i'} (m_i^\top S m_{i'} - P^l_{ii'})^2 + (m_i^\top E m_{i'} - 1 + P^u_{ii'})^2
 
-over n pairs. In the masses of one row it is a quadratic program on the simplex.
+over n pairs. For the masses of one row, this is a quadratic program on the simplex.
 """
 
 from itertools import count
@@ -22,17 +22,17 @@ from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
 
 RIDGE = 1e-9
-"""Of the mean curvature: what no pair of rows can tell apart is shared equally."""
+"""Ridge relative to the mean curvature: mass that no pair of rows can identify is shared equally."""
 
 SLACK = 1e-10
-"""Of the largest slope: a reduced gradient above minus this much counts as not negative."""
+"""Relative to the largest slope: a reduced gradient above minus this much counts as non-negative."""
 
 N_GROUPS = 8
-"""Rows are updated in so many groups; the smaller a group, the less its rows' simultaneous steps disturb each other."""
+"""Number of groups of rows updated in turn; simultaneous steps interfere less in small groups."""
 
 
 class Relation(NamedTuple):
-    """What masses of two rows say about their lying in one cluster."""
+    """Bilinear forms of two rows' masses for sharing a cluster."""
 
     same: FloatArray
     """(M, M) S: m' S m' is the belief in "same cluster"."""
@@ -41,7 +41,7 @@ class Relation(NamedTuple):
 
     @classmethod
     def of(cls, focal: FocalSets) -> "Relation":
-        """Return the relation for a family without the empty set."""
+        """Build the forms of a family without the empty set."""
         membership = focal.membership.astype(float)
         return cls(np.diag((membership.sum(axis=1) == 1).astype(float)), (membership @ membership.T == 0).astype(float))
 
@@ -52,18 +52,18 @@ class Relation(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What n rows should say about themselves and each of K reference rows."""
+    """Target beliefs of n rows with each of K reference rows."""
 
     same: FloatArray
-    """(n, K) P^l, the belief wanted in "same cluster"."""
+    """(n, K) P^l, target belief in "same cluster"."""
     different: FloatArray
-    """(n, K) 1 - P^u, the belief wanted in "different clusters"."""
+    """(n, K) 1 - P^u, target belief in "different clusters"."""
     own: IntArray
-    """(n,) the reference that is the row itself and no partner of it; -1 if none is."""
+    """(n,) the reference that is the row itself, which is not a pair; -1 if none."""
 
     @classmethod
     def between(cls, intervals: FloatArray, own: IntArray) -> "Targets":
-        """Make targets of intervals (2, n, K)."""
+        """Build targets from intervals (2, n, K)."""
         same, different = intervals[0].copy(), 1 - intervals[1]
         rows = np.flatnonzero(own >= 0)
         same[rows, own[rows]] = different[rows, own[rows]] = 0.0
@@ -77,7 +77,7 @@ class Targets(NamedTuple):
 def pair_intervals(
     posteriors: NDArray[np.float32], references: NDArray[np.float32], quantiles: tuple[float, float]
 ) -> FloatArray:
-    """Quantiles over B replicates of the probability that a row and a reference lie in one cluster.
+    """Quantiles over B replicates of the probability that a row and a reference share a cluster.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def pair_intervals(
     references : ndarray of shape (C, K, B)
         Those of the reference rows.
     quantiles : tuple of float
-        Lower and upper quantile; between two order statistics they are interpolated.
+        Lower and upper quantile, with linear interpolation.
 
     Returns
     -------
@@ -118,29 +118,29 @@ def pair_intervals(
 def calibrate(
     intervals: FloatArray, start: FloatArray, relation: Relation, *, tol: float, max_iter: int, verbose: bool = False
 ) -> Descent[FloatArray]:
-    """Lower J by turns of the rows' quadratic programs until a turn of all rows gains less than `tol`.
+    """Minimise J by sweeps of the rows' quadratic programs until a sweep gains less than `tol`.
 
-    The programs of a group of rows are solved together, given the masses of all others and the last ones of the group;
-    then the whole group moves along that direction to the least J, a polynomial of degree four in the step. So J never
-    rises, and where it comes to rest every row's masses solve its own program, as in the row by row cycle.
+    The programs of a group of rows are solved together, given the current masses of all rows. The group then moves
+    along that direction to the minimum of J, a polynomial of degree four in the step. J never increases, and at
+    convergence the masses of every row solve its program, as in the row-by-row cycle.
 
     Parameters
     ----------
     intervals : ndarray of shape (2, K, K)
-        P^l and P^u of every pair of rows; the diagonal is not read.
+        P^l and P^u of every pair of rows; the diagonal is ignored.
     start : ndarray of shape (K, M)
-        Masses to start from.
+        Initial masses.
     relation : Relation
         S and E of the M focal sets.
     tol, max_iter : float, int
-        Least gain of J, and most turns.
+        Smallest gain of J, and maximum number of sweeps.
     verbose : bool, default=False
-        Whether to show a live line on the error stream.
+        Whether to show progress on standard error.
 
     Returns
     -------
     descent : Descent
-        Its state are the masses, its history J at the start and after each turn.
+        Its state holds the masses, its history J at the start and after each sweep.
     """
     targets = Targets.between(intervals, np.arange(len(start)))
     n_groups = min(N_GROUPS, len(start))
@@ -161,7 +161,7 @@ def calibrate(
 
 
 def optimal_masses(targets: Targets, references: FloatArray, relation: Relation, start: FloatArray) -> FloatArray:
-    """Masses (n, M) of rows that fit best to the references' (K, M), each row by itself."""
+    """Masses (n, M) of rows that best fit those of the references (K, M), row by row."""
     squares = references.T @ references
     pull = targets.same @ references @ relation.same + targets.different @ references @ relation.different
     masses = np.empty_like(start)
@@ -177,9 +177,9 @@ def optimal_masses(targets: Targets, references: FloatArray, relation: Relation,
 def minimise_on_simplex(curvature: FloatArray, pull: FloatArray, start: FloatArray) -> FloatArray:
     r"""Minimise :math:`m^\top Q m / 2 - d^\top m` over the probability simplex, many programs at once.
 
-    An active-set method: solve on the support, go there until a mass is spent, which leaves the support; when none is,
-    the set whose reduced gradient is most negative joins. Exact up to a ridge of 1e-9 of the mean curvature, which
-    makes the solution unique.
+    Active-set method: step towards the solution on the support until a mass reaches zero and leaves the support; if
+    none does, the set with the most negative reduced gradient enters. Exact up to a ridge of 1e-9 of the mean
+    curvature, which makes the solution unique.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def minimise_on_simplex(curvature: FloatArray, pull: FloatArray, start: FloatArr
     pull : ndarray of shape (n, M)
         d.
     start : ndarray of shape (n, M)
-        Points of the simplex to start from.
+        Initial points on the simplex.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def minimise_on_simplex(curvature: FloatArray, pull: FloatArray, start: FloatArr
     matrix = curvature + ridge[:, None, None] * np.eye(n_sets)
     slack = SLACK * (np.abs(matrix).max(axis=(1, 2)) + np.abs(pull).max(axis=1))
     active = np.arange(len(start))
-    # Every support gives a lower value than the last, so none comes twice: the cap only guards against round-off.
+    # Every support has a lower value than the last, so none repeats: the cap only guards against round-off.
     for _ in range(20 * n_sets):
         if not len(active):
             break
@@ -244,7 +244,7 @@ def _solve_on_support(matrix: FloatArray, pull: FloatArray, support: NDArray[np.
 
 
 class Misfit(NamedTuple):
-    """How far masses are from their targets."""
+    """Squared deviation of beliefs from their targets."""
 
     objective: float
     """J."""
@@ -262,11 +262,11 @@ def misfit(masses: FloatArray, targets: Targets, relation: Relation) -> Misfit:
 
 
 def _best_step(group: slice, direction: FloatArray, masses: FloatArray, targets: Targets, relation: Relation) -> float:
-    """Step in [0, 1] of a group of rows with the least J, along a direction that lowers it."""
+    """Step in [0, 1] that minimises J along a descent direction of a group of rows."""
     own = targets.own[group]
     value = np.zeros(5)
     for matrix, wanted in zip(relation, targets[:2], strict=True):
-        # Residuals are c0 + c1 a + c2 a^2 in the step a; pairs within the group are seen from both sides.
+        # Residuals are c0 + c1 a + c2 a^2 in the step a; pairs within the group count from both sides.
         constant = masses[group] @ matrix @ masses.T - wanted[group]
         linear = direction @ matrix @ masses.T
         for part in (constant, linear):
@@ -279,7 +279,7 @@ def _best_step(group: slice, direction: FloatArray, masses: FloatArray, targets:
         value += 0.5 * _squared(constant, linear + linear.T, quadratic)
     roots = np.roots((value * np.arange(5))[:0:-1])
     turning = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real < 1)]
-    # No step at all, too: where J is nothing but rounding, the direction may raise it.
+    # Include the zero step: where J is only rounding error, the direction may increase it.
     steps = np.append(turning, [1.0, 0.0])
     return float(steps[np.polyval(value[::-1], steps).argmin()])
 

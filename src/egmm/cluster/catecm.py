@@ -14,62 +14,64 @@ from egmm.cluster.medoids import MassSums, costs_from, search, singleton_powers
 from egmm.cluster.relational.dissimilarities import starting_labels
 
 UNKNOWN = -1
-"""Code of a category that was not there in fit."""
+"""Code of a category not seen in fit."""
 
 
 class CatECM(CredalClusterer):
-    r"""Evidential c-means for categories: prototypes are modes, distances count the columns that differ.
+    r"""Evidential c-means for categorical data: prototypes are modes, distances count differing columns.
 
     The mode of a cluster has one category :math:`w_{kl}` per column l. With :math:`d_{ik} = \sum_l [x_{il} \ne w_{kl}]`
-    and :math:`d_{ij} = \frac{1}{c_j^2} \sum_{k \in A_j} d_{ik}` for a set of :math:`c_j` clusters, CatECM lowers
+    and :math:`d_{ij} = \frac{1}{c_j^2} \sum_{k \in A_j} d_{ik}` for a set of :math:`c_j` clusters, CatECM minimises
 
     .. math:: J = \sum_i \sum_{A_j \ne \emptyset} c_j^\alpha m_{ij}^\beta d_{ij}^2
         + \delta^2 \sum_i m_{i\emptyset}^\beta.
 
-    A cluster's mode takes in each column the category with the largest sum of :math:`m_{ik}^\beta` of the single
-    cluster, if that lowers J.
+    In each column, the mode of a cluster becomes the category with the largest sum of :math:`m_{ik}^\beta` of the
+    single cluster, if that lowers J.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, as a number of columns.
     n_bins : int or None, default=3
-        Columns of real numbers with more distinct values are cut into so many bins of equal frequency; None: every
-        value is a category.
+        Numeric columns with more distinct values are split into this many quantile bins; None: every value is a
+        category.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Modes to start from: those of the groups of k-means on indicators of the categories, of the groups nearest to
-        random rows, or given ones.
+        Initial modes: modes of k-means clusters on one-hot encoded categories, modes of the rows nearest to random
+        rows, or given modes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given modes are one start.
     tol : float, default=1e-6
-        Stop when the objective has changed by no more.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of all modes.
+        Maximum number of updates of all modes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
     modes_ : ndarray of shape (n_clusters, n_features)
-        The categories of the modes; of a column cut into bins, the number of the bin.
+        Categories of the modes; bin numbers for binned columns.
     categories_ : list of ndarray
-        Categories of each column, sorted; of a column cut into bins, the inner edges of the bins.
+        Sorted categories of each column; inner bin edges for binned columns.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     objective_ : float
         J at `modes_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each update; it never rises.
+        J at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -79,7 +81,7 @@ class CatECM(CredalClusterer):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, when X has string names.
+        Names of the columns, if X has string names.
 
     References
     ----------
@@ -122,7 +124,7 @@ class CatECM(CredalClusterer):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Say that columns may hold text."""
+        """Declare support for string columns."""
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
         return tags
@@ -133,9 +135,9 @@ class CatECM(CredalClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of categories: text, whole numbers or anything that can be sorted within a column.
+            Rows of categories: strings, integers or anything sortable within a column.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -189,11 +191,11 @@ class CatECM(CredalClusterer):
             given = np.asarray(self.init, dtype=object)
             if given.shape != (n_clusters, self.n_features_in_):
                 raise ValueError(
-                    f"init must name a start or have shape {(n_clusters, self.n_features_in_)}, got {given.shape}."
+                    f"init must be a name or have shape {(n_clusters, self.n_features_in_)}, got {given.shape}."
                 )
             codes = self._codes(given)
             if len(np.unique(codes, axis=0)) < n_clusters:
-                raise ValueError("init must hold distinct modes, but some of its rows are identical.")
+                raise ValueError("init must hold distinct modes, but some rows are identical.")
             return [codes]
         random = check_random(self.random_state)
         indicators = problem.indicators()
@@ -225,20 +227,20 @@ class Column:
             self._number = {value: code for code, value in enumerate(distinct.tolist())}
 
     def codes(self, values: NDArray[Any]) -> IntArray:
-        """Numbers of the categories; of one that is new, `UNKNOWN`."""
+        """Codes of the categories; `UNKNOWN` for new ones."""
         if self._is_cut:
             return np.searchsorted(self.categories, values.astype(np.float64), side="right").astype(np.int64)
         return np.array([self._number.get(value, UNKNOWN) for value in _hashable(values)], dtype=np.int64)
 
     def shown(self, codes: IntArray) -> NDArray[Any]:
-        """Categories of codes, or numbers of bins, as objects."""
+        """Categories, or bin numbers, of codes."""
         found = np.empty(len(codes), dtype=object)
         found[:] = codes.tolist() if self._is_cut else [self.categories.tolist()[code] for code in codes]
         return found
 
 
 def _hashable(values: NDArray[Any]) -> list[Any]:
-    """Entries of a column; what cannot be a key stands as its text."""
+    """Entries of a column; unhashable ones as strings."""
     return [value if value.__hash__ is not None else repr(value) for value in values.tolist()]
 
 
@@ -246,7 +248,7 @@ def _sorted_values(values: NDArray[Any]) -> NDArray[Any]:
     entries = _hashable(values)
     try:
         distinct = sorted(set(entries))
-    except TypeError:  # Kinds that cannot be compared: by kind, then by text.
+    except TypeError:  # Types that cannot be compared: sort by type, then as strings.
         distinct = sorted(set(entries), key=lambda value: (type(value).__name__, repr(value)))
     found = np.empty(len(distinct), dtype=object)
     found[:] = distinct
@@ -254,17 +256,17 @@ def _sorted_values(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _refuse_missing(table: NDArray[Any], names: Any) -> None:
-    """Name the first entry that is no value."""
+    """Raise on the first missing entry."""
     for (row, column), entry in np.ndenumerate(table):
         is_real = isinstance(entry, float | np.floating)
-        # Pandas' own missing values can be told by their types without loading it.
+        # Recognise the missing values of pandas by type, without importing it.
         is_missing = entry is None or (is_real and np.isnan(entry)) or type(entry).__name__ in {"NAType", "NaTType"}
         is_infinite = is_real and np.isinf(entry)
         if is_missing or is_infinite:
             what = "infinity" if is_infinite else "NaN"
             place = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
             raise ValueError(
-                f"Input X contains {what} at row {row}, {place}; drop or impute it first, or make it a category."
+                f"Input X contains {what} at row {row}, {place}; drop, impute or encode it as a category first."
             )
 
 
@@ -279,7 +281,7 @@ class ModeProblem:
         return mode_distances(self._codes, state, self.pricing)
 
     def proposal(self, sums: MassSums, state: IntArray, cluster: int) -> IntArray:
-        """State with the commonest categories of the cluster's rows as its mode, unless another cluster has it."""
+        """State with the most frequent categories as the cluster's mode, unless another cluster has it."""
         mode = self.modes_of(singleton_powers(sums.masses, self.pricing)[cluster : cluster + 1])[0]
         if (state == mode).all(axis=1).any():
             return state
@@ -296,7 +298,7 @@ class ModeProblem:
         return np.column_stack([count.argmax(axis=1) for count in counts]).astype(np.int64)
 
     def indicators(self) -> FloatArray:
-        """One column per category, 1 where a row has it."""
+        """One-hot encoding of the categories."""
         blocks = [np.equal.outer(c, np.arange(size)) for c, size in zip(self._codes.T, self._n_codes, strict=True)]
         return np.hstack(blocks).astype(np.float64)
 

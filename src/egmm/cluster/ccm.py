@@ -8,37 +8,38 @@ from egmm.cluster.masses import Pricing, evidential_pricing
 
 
 class CCM(PrototypeClusterer):
-    r"""Credal c-means: a row is imprecise where it is close to several clusters, not to the mean of their prototypes.
+    r"""Credal c-means: a row is open if it is close to several clusters, not to the mean of their prototypes.
 
-    The squared distance to a set of clusters takes in those to its clusters:
+    The squared distance to a set of clusters includes those to its clusters:
 
     .. math:: D_{ij} = \frac{\sum_{k \in A_j} |x_i - \mu_k|^2 + \gamma |x_i - \nu_j|^2}{c_j + \gamma}
         = |x_i - \nu_j|^2 + \frac{1}{c_j + \gamma} \sum_{k \in A_j} |\mu_k - \nu_j|^2,
 
-    which is the distance of :class:`ECM` plus a constant of the set, so that a set of clusters far apart is costly
-    wherever the row is. CCM minimises :math:`\sum_i \sum_{A_j \ne \emptyset} m_{ij}^\beta D_{ij} + \delta^2 \sum_i
-    m_{i\emptyset}^\beta` over masses and prototypes, by turns.
+    which is the distance of :class:`ECM` plus a constant per set, so that a set of distant clusters is costly for every
+    row. CCM minimises
+    :math:`\sum_i \sum_{A_j \ne \emptyset} m_{ij}^\beta D_{ij} + \delta^2 \sum_i m_{i\emptyset}^\beta` alternately over
+    masses and prototypes.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     gamma : float, default=1.0
-        Weight of the distance to the set's mean beside those to its clusters.
+        Weight of the distance to the set's mean relative to those to its clusters.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
+        Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more.
+        Stop one update after the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -47,13 +48,13 @@ class CCM(PrototypeClusterer):
     means_ : ndarray of shape (n_clusters, n_features)
         Prototypes :math:`\mu_k`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets :math:`A_j`, the empty set first.
     objective_ : float
         The objective at `means_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each update; it never rises.
+        The objective at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -63,7 +64,7 @@ class CCM(PrototypeClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------

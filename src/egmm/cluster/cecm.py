@@ -11,21 +11,21 @@ from egmm.belief.moebius import row_blocks
 from egmm.cluster.adaptive import adapted_metrics, cluster_scatters
 from egmm.cluster.base import PrototypeClusterer, digest_of
 from egmm.cluster.descent import descend
-from egmm.cluster.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.cluster.masses import Costs, Pricing, euclidean, evidential_pricing, mahalanobis, optimal_masses
 from egmm.cluster.prototypes import PrototypeSums, update_means
 from egmm.em.sample import draw_sample
+from egmm.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.rows.array import ArrayRows
 
 SWEEPS = 5
 """Sweeps over the linked rows between two updates of the prototypes."""
 
 SMALLEST = 1e-12
-"""Least cost of a set, relative to the dearest: a row on a prototype still listens to its links."""
+"""Smallest cost of a set relative to the largest, so that links still affect a row on a prototype."""
 
 
 class CECM(PrototypeClusterer):
-    r"""Constrained evidential c-means: ECM that knows of some rows whether they share a cluster.
+    r"""Constrained evidential c-means: ECM with must-links and cannot-links.
 
     With must-links M and cannot-links C between rows, CECM minimises
 
@@ -33,39 +33,41 @@ class CECM(PrototypeClusterer):
         + \delta^2 \sum_i m_{i\emptyset}^2 \Bigr) + \xi \Bigl( \frac{1}{|M|} \sum_M Pl_{il}(\bar s)
         + \frac{1}{|C|} \sum_C Pl_{il}(s) \Bigr),
 
-    F being the number of sets with the empty one, and s meaning that both rows share a cluster. Rows without links have
-    the masses of :class:`ECM`; those of a row with links, its partners' held, solve a small quadratic program exactly.
-    Masses, prototypes and metrics follow each other, and the objective never rises.
+    with F the number of sets including the empty set, and s the event that both rows share a cluster. Rows without
+    links have the masses of :class:`ECM`; the masses of a linked row, given its partners', solve a small quadratic
+    program exactly. Masses, prototypes and metrics are updated in turn, and the objective never increases.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     xi : float, default=0.5
-        Weight of the links, 0 to below 1. With 0 links count for nothing.
+        Weight of the links, from 0 (ignored) to below 1.
     distance : {'euclidean', 'mahalanobis'}, default='euclidean'
         Euclidean distances, or a metric per cluster that adapts to its shape, as in :class:`BPEC`.
     objective : {'reference', 'paper'}, default='reference'
-        'paper' minimises the formula above. The authors' implementations, and 'reference', replace
-        :math:`Pl(\bar s)` of a must-link by one minus the mass of a common single cluster, and forbid linked rows the
-        empty set by a cost of 2 for each must-link.
+        'paper' minimises the formula above. 'reference', like the authors' code, replaces :math:`Pl(\bar s)` of a
+        must-link by one minus the mass of a common single cluster, and keeps linked rows off the empty set by a cost of
+        2 for each must-link.
     reg_covar : float, default=0.0
-        Part of the features' mean variance that is added to the diagonal of each cluster's mean scatter, where
+        Ridge on the diagonal of each cluster's mean scatter, relative to the features' mean variance; needed if
         features are constant or collinear.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
+        Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-9
-        Stop when the objective, which is a mean over rows and sets, has changed by no more, twice.
+        Stop when the objective, a mean over rows and sets, changes by at most this much twice.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -76,16 +78,16 @@ class CECM(PrototypeClusterer):
     metrics_ : ndarray of shape (n_clusters, n_features, n_features) or None
         Metrics of the clusters; None for Euclidean distances.
     masses_ : ndarray of shape (n_samples, n_focal)
-        Masses of the rows of `fit`, which know of the links. `predict_mass` and the like return them for the same
+        Masses of the training rows, which use the links. `predict_mass` and related methods return them for the same
         rows; other rows have the masses of ECM.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     objective_ : float
         The objective at `masses_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each update; it never rises.
+        The objective at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the masses, see :class:`ECM`.
     n_iter_ : int
@@ -95,7 +97,7 @@ class CECM(PrototypeClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -148,10 +150,10 @@ class CECM(PrototypeClusterer):
         X : array-like of shape (n_samples, n_features)
             Rows to cluster.
         y : None
-            Ignored.
+            Not used, present for API consistency.
         must_link, cannot_link : array-like of shape (n_links, 2), default=None
-            Pairs of row numbers known to share a cluster, or not to. They count as they are: links that follow from
-            others are not added, for all links of a kind share one weight.
+            Pairs of row numbers known to share a cluster, or not to. Implied links are not added, since all links of a
+            kind share one weight.
 
         Returns
         -------
@@ -206,7 +208,7 @@ def costs_of(means: FloatArray, metrics: FloatArray | None, pricing: Pricing) ->
 
 
 class LinkPrices(NamedTuple):
-    """What the objective says of linked rows."""
+    """Costs of linked rows in the objective."""
 
     lists: LinkLists
     rows: IntArray
@@ -214,12 +216,12 @@ class LinkPrices(NamedTuple):
     offsets: FloatArray
     """(n, f) cost of a unit of mass."""
     distance_weight: float
-    """What multiplies the objective of ECM."""
+    """Factor of the objective of ECM."""
     constant: float
 
     @classmethod
     def of(cls, links: Links, focal: FocalSets, xi: float, objective: str, n_rows: int) -> "LinkPrices":
-        """Return the prices of the paper's objective, or of the reference implementations'."""
+        """Build the costs of the paper's objective, or of the reference code."""
         forms, (must, cannot) = PairForms.of(focal), links
         is_paper = objective == "paper"
         together = forms.plausibly_apart if is_paper else -forms.same
@@ -232,19 +234,19 @@ class LinkPrices(NamedTuple):
         return cls(listed_links(links, prices, n_rows), rows, offsets, (1 - xi) / (n_rows * len(focal)), constant)
 
     def total(self, mass: FloatArray) -> float:
-        """What links add to the objective."""
+        """Contribution of the links to the objective."""
         starts, partners, kinds, prices = self.lists
         owners = np.repeat(np.arange(len(mass)), np.diff(starts))
         pairs = 0.0
         for kind, price in enumerate(prices):
             at = np.flatnonzero(kinds == kind)
-            # Every link is listed with both of its rows.
+            # Every link is listed under both rows.
             pairs += 0.5 * float(np.einsum("nf,fg,ng->", mass[owners[at]], price, mass[partners[at]], optimize=True))
         return pairs + float(np.vdot(self.offsets, mass)) + self.constant
 
 
 class State(NamedTuple):
-    """Prototypes and metrics, and the masses they were made from."""
+    """Prototypes and metrics, and the masses they come from."""
 
     means: FloatArray
     metrics: FloatArray | None
@@ -268,7 +270,7 @@ class LinkedProblem:
         self._X, self._pricing, self._links = X, pricing, links
 
     def evaluate(self, state: State) -> Passed:
-        """Masses of least cost, by a few sweeps over the linked rows."""
+        """Optimal masses, by a few sweeps over the linked rows."""
         costs = self._costs(state)
         mass = np.empty_like(costs)
         for block in row_blocks(*costs.shape):

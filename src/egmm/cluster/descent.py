@@ -1,4 +1,4 @@
-"""Alternating minimisation: masses and parameters by turns."""
+"""Alternating minimisation over masses and parameters."""
 
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -8,11 +8,11 @@ from egmm.rows.threads import one_blas_thread
 
 
 class HasObjective(Protocol):
-    """What a pass over the rows leaves behind: at least the objective."""
+    """Result of a pass over the rows: at least the objective."""
 
     @property
     def objective(self) -> float:
-        """Value that the next update does not raise."""
+        """Value that updates never increase."""
 
 
 State = TypeVar("State")
@@ -20,7 +20,7 @@ Sums = TypeVar("Sums", bound=HasObjective)
 
 
 class Descent(NamedTuple, Generic[State]):
-    """Where an alternating minimisation ended, and the objective on its way."""
+    """Result of an alternating minimisation, with the history of the objective."""
 
     state: State
     history: list[float]
@@ -36,9 +36,9 @@ def descend(
     max_iter: int,
     repeats: int = 1,
 ) -> Descent[State]:
-    """Alternate masses and parameters until the objective has changed by at most `tol`, `repeats` times.
+    """Alternate masses and parameters until the objective changes by at most `tol`, `repeats` times.
 
-    Changes within the rounding of the objective count as none, so that any `tol` can be met.
+    Changes within rounding count as zero, so that any `tol` can be met.
     """
     with one_blas_thread():
         sums = evaluate(state)

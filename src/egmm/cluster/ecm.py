@@ -7,38 +7,37 @@ from egmm.cluster.masses import Pricing, evidential_pricing
 
 
 class ECM(PrototypeClusterer):
-    r"""Evidential c-means: every row has a mass function over sets of clusters, the empty set standing for outliers.
+    r"""Evidential c-means: a mass function over sets of clusters for every row; the empty set holds outliers.
 
-    A set :math:`A_j` of :math:`c_j` clusters has the mean of its clusters' prototypes as its own,
+    The prototype of a set :math:`A_j` of :math:`c_j` clusters is the mean of its clusters' prototypes,
     :math:`\nu_j = \frac{1}{c_j} \sum_{k \in A_j} \mu_k`. With :math:`D_{ij} = |x_i - \nu_j|^2`, ECM minimises
 
     .. math:: J = \sum_i \sum_{A_j \ne \emptyset} c_j^\alpha m_{ij}^\beta D_{ij}
         + \delta^2 \sum_i m_{i\emptyset}^\beta
 
-    over masses that sum to one and over the prototypes, by turns. A row on a prototype has mass 1 there.
+    alternately over masses that sum to one and over prototypes. A row on a prototype has mass 1 there.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
-        Exponent of the masses, above 1 and up to 100; one set takes all as it falls to 1.
+        Exponent of the masses, above 1 and up to 100; masses become hard as it approaches 1.
     delta : float, default=10.0
-        Distance of every row to the empty set, in units of the data: rows farther than that from all prototypes are
-        outliers.
+        Distance of every row to the empty set, in units of the data: rows farther from all prototypes are outliers.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
+        Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more, as the original implementations do. J is in squared
+        Stop one update after the objective changes by at most this much, as the original code does. J is in squared
         units of the data and grows with the rows.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -47,13 +46,13 @@ class ECM(PrototypeClusterer):
     means_ : ndarray of shape (n_clusters, n_features)
         Prototypes :math:`\mu_k`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets :math:`A_j`, the empty set first.
     objective_ : float
         :math:`J` at `means_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        :math:`J` at the start and after each update; it never rises.
+        :math:`J` at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, :math:`\frac{1}{N \log_2 C} \sum_i \bigl(
         \sum_{A \ne \emptyset} m_i(A) \log_2 |A| + m_i(\emptyset) \log_2 C \bigr)`: minimised over the number of
@@ -65,7 +64,7 @@ class ECM(PrototypeClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------

@@ -12,19 +12,19 @@ from egmm.cluster.masses import Pricing, check_beta
 
 
 def modified_partition_coefficient(membership: Any, sample_weight: Any = None) -> float:
-    r"""How far fuzzy memberships are from all equal (0) towards hard (1).
+    r"""Modified partition coefficient: 0 if all memberships are equal, 1 if they are hard.
 
     .. math:: \mathrm{MPC} = 1 - \frac{C}{C - 1} (1 - \mathrm{PC}), \qquad
         \mathrm{PC} = \frac{1}{N} \sum_{i,k} u_{ik}^2
 
-    Maximised over the number of clusters. With one cluster there is nothing to tell apart: 0.
+    Maximised over the number of clusters. It is 0 for one cluster.
 
     Parameters
     ----------
     membership : array-like of shape (n_samples, n_clusters)
         Memberships :math:`u_{ik}`, rows summing to one.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows.
+        Row weights.
 
     Returns
     -------
@@ -55,31 +55,31 @@ def _modified(squares: FloatArray, sample_weight: FloatArray | None, n_clusters:
 
 
 class FCM(PrototypeClusterer):
-    r"""Fuzzy c-means: every row belongs to every cluster to a degree.
+    r"""Fuzzy c-means: every row has a degree of membership in every cluster.
 
     Minimises :math:`J = \sum_i \sum_k u_{ik}^\beta |x_i - \mu_k|^2` over memberships that sum to one by alternating
 
     .. math:: u_{ik} = \Bigl( \sum_l (|x_i - \mu_k| / |x_i - \mu_l|)^{2/(\beta-1)} \Bigr)^{-1}, \qquad
         \mu_k = \frac{\sum_i u_{ik}^\beta x_i}{\sum_i u_{ik}^\beta}.
 
-    It is evidential c-means with the single clusters as its focal sets and no empty set, so it has the methods of
-    :class:`ECM`: the masses are the memberships. A row on a prototype belongs there alone.
+    It is evidential c-means restricted to singletons, without the empty set, so it has the methods of :class:`ECM`; the
+    masses are the memberships. A row on a prototype has membership 1 there.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     beta : float, default=2.0
-        Fuzziness, above 1 and up to 100; memberships become hard as it falls to 1.
+        Fuzziness, above 1 and up to 100; memberships become hard as it approaches 1.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones.
+        Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more, as the original implementations do. J is in squared
+        Stop one update after the objective changes by at most this much, as the original code does. J is in squared
         units of the data and grows with the rows.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -88,11 +88,11 @@ class FCM(PrototypeClusterer):
     means_ : ndarray of shape (n_clusters, n_features)
         Prototypes :math:`\mu_k`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest membership of each row.
+        Cluster with the largest membership of each row.
     objective_ : float
         :math:`J` at `means_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        :math:`J` at the start and after each update; it never rises.
+        :math:`J` at the start and after each update; it never increases.
     mpc_ : float
         Modified partition coefficient of the rows, see :func:`egmm.cluster.modified_partition_coefficient`.
     focal_sets_ : FocalSets
@@ -104,7 +104,7 @@ class FCM(PrototypeClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------

@@ -1,4 +1,4 @@
-r"""The masses of evidential c-means, the step that everything like it shares, and costs of rows given by features.
+r"""The masses of evidential c-means, shared by all its variants, and costs of rows given by features.
 
 A unit of mass of row i costs :math:`c_j^\alpha D_{ij}` on the set :math:`A_j` of :math:`c_j` clusters, with
 :math:`D_{ij}` the squared distance to the set's prototype, and :math:`\delta^2` on the empty set. Arrays here have one
@@ -15,27 +15,27 @@ from egmm._checks import LARGEST, FloatArray, check_real
 from egmm.belief.focal import FocalSets
 
 Costs: TypeAlias = Callable[[FloatArray], FloatArray]
-"""What a unit of mass of each row of a block (n, D) costs on each set, (n_focal, n)."""
+"""Cost per unit of mass of each row of a block (n, D) on each set, (n_focal, n)."""
 
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Relative size of a difference that is nothing but rounding."""
+"""Relative difference due to rounding."""
 
 NEAR = 1e-4
-"""Below this part of the squared lengths, a distance taken from them has lost digits and is taken afresh."""
+"""Below this fraction of the squared lengths, a distance has lost digits and is recomputed from differences."""
 
 ZERO = 1e-290
-"""Stands for a zero distance: all mass goes there, and several such sets share it as at any equal distance."""
+"""Replaces a zero distance: such a set takes all mass, and several share it equally."""
 
 MAX_EXPONENT = 100
-"""Largest alpha and beta: far beyond any use, and powers with them still fit into a number."""
+"""Largest alpha and beta: beyond practical use, without overflow of powers."""
 
 
 class Pricing:
     r"""The family of sets, with the empty set or without, and the parameters :math:`\alpha, \beta, \delta`.
 
-    The squared distance of a row to a set of clusters is the mean of those to its clusters, less a share of the
-    clusters' variance :math:`s_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2` about their mean. The share is
-    `credit`, one per non-empty set: 1 makes the distance to the mean itself, and is the default.
+    The squared distance of a row to a set of clusters is the mean of those to its clusters, minus a fraction of the
+    clusters' variance :math:`s_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2` about their mean. The fraction is
+    `credit`, one per non-empty set: 1, the default, gives the distance to the mean.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class Pricing:
     ) -> None:
         self.focal, self.beta, self.delta = focal, beta, delta
         self.n_empty = int(focal.has_empty)
-        """How many leading sets of the family are the empty one: 0 or 1."""
+        """1 if the family begins with the empty set, else 0."""
         self.shares = focal.shares[self.n_empty :]
-        """Membership of the clusters in the non-empty sets over their size, (n_sets, C)."""
+        """Membership of clusters in the non-empty sets divided by set size, (n_sets, C)."""
         self.sizes = focal.cardinalities[self.n_empty :, None].astype(np.float64) ** alpha
         r""":math:`c_j^\alpha` of the non-empty sets, (n_sets, 1)."""
         self.priced_shares = self.sizes * self.shares
         self.credit = np.ones(len(self.shares)) if credit is None else credit
-        """(n_sets,) part of the clusters' variance that is taken off a set's mean squared distance."""
+        """(n_sets,) fraction of the clusters' variance subtracted from a set's mean squared distance."""
         self.is_plain = not (focal.has_empty or focal.is_meta.any())
-        """Whether the sets are the clusters alone."""
+        """Whether the sets are exactly the singletons."""
 
 
 def evidential_pricing(
@@ -63,34 +63,34 @@ def evidential_pricing(
     delta: Any,
     credit: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Pricing:
-    """Check the parameters of the evidential objective; the empty set joins the family.
+    """Check the parameters of the evidential objective and add the empty set to the family.
 
-    `credit` gives the part of the clusters' variance that is taken off, for the sizes of the non-empty sets.
+    `credit` maps sizes of non-empty sets to the fraction of the clusters' variance that is subtracted.
     """
     focal = FocalSets.of(focal_sets, n_clusters, empty=True)
     missing = np.flatnonzero(~focal.membership.any(axis=0))
     if missing.size:
         raise ValueError(
-            f"focal_sets must hold every cluster in some set, but cluster {missing[0] + 1} (number {missing[0]} "
-            "counted from zero) is in none."
+            f"focal_sets must cover every cluster, but cluster {missing[0] + 1} (number {missing[0]} "
+            "counted from zero) is in no set."
         )
     return Pricing(
         focal,
         check_real("alpha", alpha, 0, MAX_EXPONENT),
         check_beta(beta),
-        # Its square is compared with squared distances, so both must fit into a number.
+        # Its square is compared with squared distances; neither may overflow.
         check_real("delta", delta, 1e-140, float(LARGEST)),
         None if credit is None else credit(focal.cardinalities[1:].astype(np.float64)),
     )
 
 
 def check_beta(beta: Any) -> float:
-    """Return the exponent of the masses, or say which range it has."""
+    """Validate the exponent of the masses."""
     return check_real("beta", beta, 1, MAX_EXPONENT, open_minimum=True)
 
 
 def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Masses of least total cost relative to the largest one, their sums, and the cost.
+    r"""Optimal masses relative to the largest one, their sums, and the cost.
 
     With :math:`w_{ij}` the costs and :math:`p = 1/(\beta - 1)`, the masses that minimise
     :math:`J_i = \sum_j m_{ij}^\beta w_{ij}` are
@@ -107,7 +107,7 @@ def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatAr
     Returns
     -------
     relative : ndarray of shape (n_focal, n)
-        Masses over the largest of their column.
+        Masses divided by the largest of their column.
     total : ndarray of shape (n,)
         Sums of the columns of `relative`.
     objective : ndarray of shape (n,)
@@ -121,7 +121,7 @@ def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatAr
     """
     xp = namespace(costs)
     cheapest = xp.min(costs, axis=0)
-    # These ratios lie in (0, 1], so that no power overflows.
+    # Ratios lie in (0, 1], so no power overflows.
     relative: FloatArray = np.divide(cheapest, costs, out=costs) if xp is NUMPY else cheapest / costs
     if beta != 2:
         relative **= 1 / (beta - 1)
@@ -130,7 +130,7 @@ def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatAr
 
 
 def optimal_masses(costs: FloatArray, beta: float) -> FloatArray:
-    """Masses of least total cost, (n_focal, n); `costs` are overwritten.
+    """Optimal masses, (n_focal, n); `costs` is overwritten.
 
     >>> optimal_masses(np.array([[1.0], [4.0]]), beta=2.0).T
     array([[0.8, 0.2]])
@@ -141,7 +141,7 @@ def optimal_masses(costs: FloatArray, beta: float) -> FloatArray:
 
 
 def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing) -> FloatArray:
-    r"""Costs (n_focal, n) from the squared distances (C, n) of the rows to the clusters' prototypes alone.
+    r"""Costs (n_focal, n) from the squared distances (C, n) of the rows to the clusters' prototypes.
 
     .. math:: |x - \nu_j|^2 = \frac{1}{c_j} \sum_{k \in A_j} |x - \mu_k|^2 - s_j, \qquad
         s_j = \frac{1}{c_j} \sum_{k \in A_j} |\mu_k - \nu_j|^2
@@ -149,7 +149,7 @@ def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing)
     Parameters
     ----------
     to_clusters : ndarray of shape (C, n)
-        Squared distances; returned as they are where the sets are the clusters.
+        Squared distances; returned unchanged if the sets are the singletons.
     spread : ndarray of shape (n_sets,)
         The variances :math:`s_j`.
     pricing : Pricing
@@ -182,9 +182,9 @@ def _costs_elsewhere(to_clusters: Any, spread: FloatArray, pricing: Pricing) -> 
 
 
 class EuclideanCosts:
-    """Costs by Euclidean distances to the sets' prototypes, which follow from those to the clusters' alone.
+    """Costs by Euclidean distances to the sets' prototypes, derived from those to the clusters.
 
-    Prototypes and rows are relative to a point among them, so that their squared lengths lose no digits.
+    Prototypes and rows are relative to a point among them, so that squared lengths keep their precision.
     """
 
     def __init__(self, means: FloatArray, pricing: Pricing) -> None:
@@ -198,7 +198,7 @@ class EuclideanCosts:
         return costs_of_sets(self._to_clusters(columns, lengths), self._spread, self._pricing)
 
     def _to_clusters(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
-        """One matrix product; where it may leave too few digits, distances are taken from differences."""
+        """One matrix product; distances that lose precision are recomputed from differences."""
         xp = namespace(columns)
         squared: FloatArray = beside(columns, -2 * self._means) @ columns
         squared += beside(columns, self._lengths)

@@ -1,4 +1,4 @@
-"""Searches for prototypes that are rows, or combinations of categories: one cluster after another, never to a worse."""
+"""Search for discrete prototypes (rows or modes), one cluster at a time, never increasing the objective."""
 
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ class MassSums(NamedTuple):
 
 
 class Proposals(Protocol):
-    """A problem whose prototypes are chosen among finitely many."""
+    """A problem with finitely many possible prototypes."""
 
     pricing: Pricing
 
@@ -26,16 +26,16 @@ class Proposals(Protocol):
         """Distances (n_sets, n) of the rows to the non-empty sets."""
 
     def proposal(self, sums: MassSums, state: IntArray, cluster: int) -> IntArray:
-        """State with a better prototype of one cluster, by the published rule."""
+        """State with a new prototype of one cluster, by the published rule."""
 
 
 def masses_at(problem: Proposals, state: IntArray) -> MassSums:
-    """Masses of least cost: a unit of mass costs its set's size to the power alpha times the distance."""
+    """Optimal masses, with costs of set size to the power alpha times distance."""
     return masses_from(problem.set_distances(state), problem.pricing)
 
 
 def masses_from(to_sets: FloatArray, pricing: Pricing) -> MassSums:
-    """Masses of least cost from distances (n_sets, n) to the non-empty sets."""
+    """Optimal masses from distances (n_sets, n) to the non-empty sets."""
     relative, total, objective = relative_masses(costs_from(to_sets, pricing), pricing.beta)
     relative /= total
     return MassSums(relative, float(objective.sum()))
@@ -50,7 +50,7 @@ def costs_from(to_sets: FloatArray, pricing: Pricing) -> FloatArray:
 
 
 def singleton_powers(masses: FloatArray, pricing: Pricing) -> FloatArray:
-    """Masses (C, n) of the single clusters to the power beta; a cluster that is no set of its own has none."""
+    """Masses (C, n) of the singletons to the power beta; zero for a singleton not in the family."""
     focal = pricing.focal
     columns = focal.columns_of(1 << np.arange(focal.n_clusters))
     powers: FloatArray = np.where(columns[:, None] < 0, 0.0, masses[columns]) ** pricing.beta
@@ -58,10 +58,10 @@ def singleton_powers(masses: FloatArray, pricing: Pricing) -> FloatArray:
 
 
 def search(problem: Proposals, starts: list[IntArray], *, tol: float, max_iter: int) -> Descent[IntArray]:
-    """Replace one prototype after another by the one proposed while that lowers the objective; keep the best start.
+    """Replace prototypes by their proposals while that lowers the objective; keep the best start.
 
-    The published rules look at the masses of single clusters alone, so that a proposal may raise the objective: it is
-    then not taken.
+    The published rules use only the masses of single clusters, so a proposal may raise the objective; it is then
+    rejected.
     """
 
     def update(sums: MassSums, state: IntArray) -> IntArray:

@@ -1,22 +1,21 @@
-"""Pairs of clusters that rows may be shared by."""
+"""Pairs of neighbouring clusters."""
 
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition, check_partition
 
 
 def near_pairs(partition: CredalPartition, n_neighbors: int = 2) -> FocalSets:
-    r"""Single clusters, pairs of near ones and the frame, learned from a first partition.
+    r"""Singletons, pairs of near clusters and the frame, learned from a first partition.
 
-    Two clusters are the nearer the more rows find both plausible, :math:`S = \mathrm{Pl}^\top \mathrm{Pl}`; they form a
-    pair where each is among the `n_neighbors` nearest of the other. So the sets grow in number like the clusters, not
-    like their pairs.
+    The similarity of two clusters is :math:`S = \mathrm{Pl}^\top \mathrm{Pl}`; they form a pair if each is among the
+    `n_neighbors` nearest of the other. The number of sets is linear in the number of clusters, not quadratic.
 
     Parameters
     ----------
     partition : CredalPartition
-        A first partition, such as of EVCLUS with simple sets.
+        A first partition, such as that of EVCLUS with simple sets.
     n_neighbors : int, default=2
-        How many neighbours each cluster proposes.
+        Number of neighbours per cluster.
 
     Returns
     -------

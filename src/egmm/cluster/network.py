@@ -1,4 +1,4 @@
-"""A small network from features to masses: rectified layers, a softmax over the sets, and a part for novelty."""
+"""A small network from features to masses: ReLU layers, a softmax over sets, and a novelty unit."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,19 +9,19 @@ from scipy.special import expit, softmax
 from egmm._checks import FloatArray
 
 NOVELTY_START = (0.0, -1.0)
-"""First coefficients of novelty: the lower the decision value, the more mass the empty set takes."""
+"""Initial coefficients of novelty: the lower the decision value, the more mass goes to the empty set."""
 
 
 class Network(NamedTuple):
-    """Weights of the layers, each with the row of the constant first, and the two coefficients of novelty."""
+    """Weights of the layers, each with the bias row first, and the two coefficients of novelty."""
 
     layers: tuple[FloatArray, ...]
     novelty: FloatArray
-    """(2,), or (0,) where there is no novelty."""
+    """(2,), or (0,) without novelty."""
 
     @classmethod
     def drawn(cls, sizes: list[int], random: np.random.RandomState, *, has_novelty: bool) -> "Network":
-        """Draw weights uniformly, within one over the root of the inputs."""
+        """Draw uniform weights within one over the square root of the number of inputs."""
         layers = tuple(
             random.uniform(-1, 1, size=(n_in + 1, n_out)) / np.sqrt(n_in + 1) for n_in, n_out in pairwise(sizes)
         )
@@ -68,20 +68,20 @@ class Network(NamedTuple):
 
 
 class Activations(NamedTuple):
-    """What a pass forward leaves for the pass back."""
+    """Activations kept for the backward pass."""
 
     inputs: list[FloatArray]
     """Inputs of each layer, (n, n_in)."""
     precise: FloatArray
     """(n, f) masses before novelty."""
     novelty: FloatArray
-    """(n,) part of the masses that goes to the empty set."""
+    """(n,) fraction of the mass that goes to the empty set."""
     mass: FloatArray
     """(n, f) masses, the empty set first."""
 
 
 def novelty_of(coefficients: FloatArray, decision: FloatArray) -> FloatArray:
-    r"""Part :math:`\eta / (1 + \eta)` of the mass, :math:`\eta = \ln(1 + e^{b_0 + b_1 g})`, that novelty takes."""
+    r"""Mass :math:`\eta / (1 + \eta)` of the empty set, with :math:`\eta = \ln(1 + e^{b_0 + b_1 g})`."""
     eta = np.logaddexp(0, coefficients[0] + coefficients[1] * decision)
     return eta / (1 + eta)
 

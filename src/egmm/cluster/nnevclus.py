@@ -1,4 +1,4 @@
-"""NN-EVCLUS: a network that maps features to masses whose conflict follows dissimilarities."""
+"""NN-EVCLUS: a network from features to masses whose conflict matches dissimilarities."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -10,101 +10,112 @@ from sklearn.svm import OneClassSVM
 from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_random, check_real, listed
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import CredalClusterer
-from egmm.cluster.links import PairForms
 from egmm.cluster.network import Network
 from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, dissimilarities
 from egmm.cluster.relational.pairs import ListedPairs, check_d0, conflict_targets, draw_others, sampled_pairs
+from egmm.links import Links, PairForms, check_links
 from egmm.rows.threads import one_blas_thread
 
 DEFAULT_PAIRS = 100
-"""Others that each row is compared with by default."""
+"""Default number of partners of each row."""
 
 MANY_ROWS = 5_000
-"""From more rows on, the default is batches."""
+"""Above this number of rows, batches are the default."""
 
 BATCH_ROWS = 512
 
 SAMPLE_ROWS = 2_000
-"""Rows that novelty is learned from, and d0 of batches."""
+"""Maximum number of rows for learning novelty and the d0 of batches."""
 
 PATIENCE, PATIENT_STEPS = 10, 500
-"""Epochs, and steps, without a lower mean loss after which batches end: both."""
+"""Training in batches ends after this many epochs and this many steps without a lower mean loss."""
 
 SMALL_GAIN = 5e-3
-"""Relative gain of an epoch's mean loss that is within its noise."""
+"""Relative gain of an epoch's mean loss that counts as noise."""
 
 SLOWING = 1_000
-"""Steps after which Adam's steps begin to shrink, so that weights settle though batches differ."""
+"""Number of steps after which Adam's step size decays, so that weights settle."""
 
 RATE, MEMORIES, TINY = 1e-2, (0.9, 0.999), 1e-8
-"""Step, memories of gradient and squared gradient, and least root of Adam's method."""
+"""Adam's step size, decay rates and epsilon."""
 
 
 class NNEVCLUS(CredalClusterer):
-    r"""Neural EVCLUS: a network gives any row, seen or not, masses whose conflict follows dissimilarities.
+    r"""Neural EVCLUS: a network gives any row masses whose conflict matches dissimilarities.
 
-    A network of one or two layers of rectified units with a softmax over the sets, the empty set among them, minimises
+    A network of one or two ReLU layers with a softmax over the sets, including the empty set, minimises
 
     .. math:: J = \frac{1}{N K} \sum_i \sum_{j \in J(i)} (\kappa_{ij} - \varphi(d_{ij}))^2
         + \frac{\lambda}{2} \sum_l \overline{W_l^2}
 
     with the conflict and the targets of :class:`EVCLUS`, J(i) being K others of row i, and the last term the mean
-    squared weights of each layer. All rows at once are fitted by the method L-BFGS, batches by Adam's, with all pairs
-    within a batch. Neither needs the dissimilarities of all pairs. With `novelty` a one-class support vector
-    machine rates how usual a row is, and unusual rows give mass to the empty set.
+    squared weights of each layer. Links between rows, if any, add the term
+
+    .. math:: \frac{\xi}{2 |L|} \Bigl( \sum_{(i,j) \in M} 1 - Pl_{ij} + Pl_{i \bar j}
+        + \sum_{(i,j) \in C} 1 - Pl_{i \bar j} + Pl_{ij} \Bigr),
+
+    M being the pairs known to share a cluster, C those known not to, and :math:`Pl_{ij}` and :math:`Pl_{i \bar j}` the
+    plausibilities that two rows do and that they do not.
+
+    All rows at once are fitted by the method L-BFGS, batches by Adam's, with all pairs within a batch. Neither needs
+    the dissimilarities of all pairs. With `novelty` a one-class support vector machine rates how usual a row is, and
+    unusual rows give mass to the empty set.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='simple'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     hidden : int or list of int, default=20
-        Units of the hidden layer, or of each of them.
+        Number of units of the hidden layer, or of each hidden layer.
     metric : str or callable, default='euclidean'
         Metric of the dissimilarities, see :func:`sklearn.metrics.pairwise_distances`. The network needs features, so
         dissimilarities cannot be given.
     d0 : float or None, default=None
-        Dissimilarity at which two rows belong to different clusters with the degree 0.95; None: the quantile 0.9 of
-        the dissimilarities used.
+        Dissimilarity at which two rows belong to different clusters with degree 0.95; None: the 0.9 quantile of the
+        dissimilarities used.
     n_pairs : int or None, default=None
-        Number K of others that each row is compared with, drawn at random; None: 100, or all if there are fewer.
-        Batches do not use it.
+        Number K of random partners of each row; None: 100, or all if there are fewer. Batches do not use it.
     batch_size : int or None, default=None
-        Rows of a batch; None: all rows at once up to 5000, else 512.
+        Batch size; None: all rows at once up to 5000, else 512.
     novelty : bool, default=False
-        Whether unusual rows give mass to the empty set.
+        Whether atypical rows have mass on the empty set.
     novelty_nu : float, default=0.2
-        Share of the rows that the support vector machine may leave outside.
+        Parameter nu of the support vector machine: share of rows that may be outside.
     novelty_gamma : float, default=0.2
         Coefficient of its Gaussian kernel, for features of deviation 1.
     penalty : float, default=0.0
         :math:`\lambda`, weight of the squared weights.
+    xi : float, default=0.5
+        :math:`\xi`, weight of the links given to `fit`, from 0 to 1.
     init : 'random', default='random'
         Weights are drawn uniformly.
     n_init : int, default=1
         Number of starts; the lowest objective is kept.
     tol : float, default=1e-6
-        Stop when J falls by no more, relative to J (all rows at once), or when ten epochs bring no more (batches).
+        Stop when the relative decrease of J is at most this much (all rows), or over ten epochs (batches).
     max_iter : int, default=1000
-        Most iterations or epochs.
+        Maximum number of iterations or epochs.
     random_state : int, RandomState instance or None, default=None
-        Seed of weights, pairs and batches.
+        Seed for weights, pairs and batches.
 
     Attributes
     ----------
     network_ : Network
         Weights of the layers, for features of mean 0 and deviation 1.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     d0_ : float
         The `d0` used.
     objective_ : float
-        J at the end; of batches, the mean over the best epoch.
+        Final J; with batches, the mean over the best epoch.
     objective_history_ : ndarray
-        J at the start and after each iteration, which never rises; of batches, the mean of each epoch, which may.
+        J at the start and after each iteration, which never increases; with batches, the mean of each epoch, which may.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -114,7 +125,7 @@ class NNEVCLUS(CredalClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -144,6 +155,7 @@ class NNEVCLUS(CredalClusterer):
         novelty_nu: float = 0.2,
         novelty_gamma: float = 0.2,
         penalty: float = 0.0,
+        xi: float = 0.5,
         init: str = "random",
         n_init: int = 1,
         tol: float = 1e-6,
@@ -161,13 +173,14 @@ class NNEVCLUS(CredalClusterer):
         self.novelty_nu = novelty_nu
         self.novelty_gamma = novelty_gamma
         self.penalty = penalty
+        self.xi = xi
         self.init = init
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, must_link: Any = None, cannot_link: Any = None) -> Self:  # noqa: ARG002
         """Train the network.
 
         Parameters
@@ -176,6 +189,8 @@ class NNEVCLUS(CredalClusterer):
             Rows to cluster.
         y : None
             Ignored.
+        must_link, cannot_link : array-like of shape (n_links, 2), default=None
+            Pairs of row numbers known to share a cluster, or not to.
 
         Returns
         -------
@@ -190,6 +205,7 @@ class NNEVCLUS(CredalClusterer):
                     f"n_clusters={n_clusters} but X has only {n_distinct} distinct rows; use fewer clusters."
                 )
             self.focal_sets_ = FocalSets.of(self.focal_sets, n_clusters, empty=True)
+            links = check_links(must_link, cannot_link, len(X))
             tol, max_iter = self._check_stopping()
             check_choice("init", self.init, ("random",))
             if isinstance(self.metric, str) and self.metric == "precomputed":
@@ -198,7 +214,7 @@ class NNEVCLUS(CredalClusterer):
             self._scaling = scaling_of(X)
             self._machine = self._learn_novelty(X, random)
             with one_blas_thread():
-                best = self._train(X, random, tol, max_iter)
+                best = self._train(X, links, random, tol, max_iter)
             self.network_ = best.network
             self.objective_history_, self.objective_ = np.array(best.history), best.objective
             self.n_iter_, self.converged_ = max(1, len(best.history) - 1), best.converged
@@ -207,17 +223,19 @@ class NNEVCLUS(CredalClusterer):
             self._warn(f"did not converge in max_iter={max_iter} iterations; raise max_iter or tol.")
         return self
 
-    def _train(self, X: FloatArray, random: np.random.RandomState, tol: float, max_iter: int) -> "Trained":
-        penalty = check_real("penalty", self.penalty, 0)
-        rows = Rows(self._scaling.apply(X), self._decision(X))
+    def _train(
+        self, X: FloatArray, links: Links, random: np.random.RandomState, tol: float, max_iter: int
+    ) -> "Trained":
+        rows, forms = Rows(self._scaling.apply(X), self._decision(X)), PairForms.of(self.focal_sets_)
+        penalty, xi = check_real("penalty", self.penalty, 0), check_real("xi", self.xi, 0, 1)
+        prices, disjoint = Prices(penalty, LinkPrice(rows, links, forms, xi)), forms.disjoint
         sizes = [X.shape[1], *self._hidden(), len(self.focal_sets_)]
         batch_size = self._batch_size(len(X))
-        disjoint = PairForms.of(self.focal_sets_).disjoint
         runs = []
         if batch_size is None:
-            loss = PairLoss(rows, self._pairs(X, random), disjoint, penalty)
+            loss = PairLoss(rows, self._pairs(X, random), disjoint, prices)
         else:
-            batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, penalty, batch_size)
+            batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, prices, batch_size)
         for _ in range(check_integer("n_init", self.n_init, 1)):
             network = Network.drawn(sizes, random, has_novelty=self._machine is not None)
             if batch_size is None:
@@ -229,7 +247,7 @@ class NNEVCLUS(CredalClusterer):
     def _hidden(self) -> list[int]:
         sizes = [check_integer("hidden", size, 1) for size in listed(self.hidden)]
         if not sizes:
-            raise ValueError("hidden must name at least one layer, got an empty list.")
+            raise ValueError("hidden must hold at least one layer size, got an empty list.")
         return sizes
 
     def _batch_size(self, n_rows: int) -> int | None:
@@ -257,7 +275,7 @@ class NNEVCLUS(CredalClusterer):
         gamma = check_real("novelty_gamma", self.novelty_gamma, 0, open_minimum=True)
         drawn = X if len(X) <= SAMPLE_ROWS else X[random.choice(len(X), SAMPLE_ROWS, replace=False)]
         machine = OneClassSVM(nu=nu, gamma=gamma).fit(self._scaling.apply(drawn))
-        # Its scale grows with the rows it was fitted to; the coefficients of novelty begin on the scale 1.
+        # Its scale grows with the number of rows; the coefficients of novelty assume scale 1.
         self._decision_scale = float(machine.decision_function(self._scaling.apply(drawn)).std()) or 1.0
         return machine
 
@@ -271,24 +289,24 @@ class NNEVCLUS(CredalClusterer):
 
 
 class Scaling(NamedTuple):
-    """Centre and deviation of the features."""
+    """Mean and standard deviation of the features."""
 
     centre: FloatArray
     scale: FloatArray
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """Return features of mean 0 and deviation 1."""
+        """Standardise features."""
         return (X - self.centre) / self.scale
 
 
 def scaling_of(X: FloatArray) -> Scaling:
-    """Centre and deviation of the features; a constant one is only centred."""
+    """Mean and standard deviation of the features; constant features are only centred."""
     deviation = X.std(axis=0)
     return Scaling(X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 
 
 class Rows(NamedTuple):
-    """What the network sees of rows."""
+    """Inputs of the network for some rows."""
 
     features: FloatArray
     decision: FloatArray | None
@@ -299,7 +317,7 @@ class Rows(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network and its way there."""
+    """A trained network and its history."""
 
     network: Network
     history: list[float]
@@ -307,19 +325,53 @@ class Trained(NamedTuple):
     converged: bool
 
 
-def weight_penalty(network: Network, penalty: float) -> tuple[float, Network]:
-    """Half the mean squared weights of the layers times the penalty, and its gradient."""
-    value = penalty / 2 * sum(float(np.square(layer).mean()) for layer in network.layers)
-    return value, Network(
-        tuple(penalty * layer / layer.size for layer in network.layers), np.zeros_like(network.novelty)
-    )
+class LinkPrice:
+    """What links cost that the masses of their rows speak against."""
+
+    def __init__(self, rows: Rows, links: Links, forms: PairForms, xi: float) -> None:
+        ends = np.concatenate([links.must, links.cannot])
+        linked, places = np.unique(ends, return_inverse=True)
+        self._rows, self._ends = rows.at(linked), places.reshape(ends.shape)
+        self._is_must = (np.arange(len(ends)) < len(links.must))[:, None]
+        # One minus the plausibility of one cluster is the conflict.
+        self._together = forms.disjoint + forms.plausibly_apart
+        self._scale = xi / (2 * max(1, len(ends)))
+
+    def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
+        """The price, and its gradient by all parameters in one vector."""
+        found = network.forward(*self._rows)
+        one, other = (found.mass[self._ends[:, side]] for side in (0, 1))
+        slope = np.zeros_like(found.mass)
+        np.add.at(slope, self._ends[:, 0], self._scale * self._prices(other))
+        np.add.at(slope, self._ends[:, 1], self._scale * self._prices(one))
+        price = self._scale * float(np.vdot(one, self._prices(other)))
+        return price, network.backward(found, slope, self._rows.decision).flat()
+
+    def _prices(self, mass: FloatArray) -> FloatArray:
+        """What a link costs with each set for the other end, (n_links, f)."""
+        together = mass @ self._together
+        return np.where(self._is_must, together, 2 - together)
+
+
+class Prices(NamedTuple):
+    """What J has beside the pairs."""
+
+    penalty: float
+    links: LinkPrice
+
+    def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
+        """Half the mean squared weights of the layers times the penalty, and the links; and the gradient."""
+        value = self.penalty / 2 * sum(float(np.square(layer).mean()) for layer in network.layers)
+        slopes = tuple(self.penalty * layer / layer.size for layer in network.layers)
+        price, by_links = self.links.value_and_gradient(network)
+        return value + price, Network(slopes, np.zeros_like(network.novelty)).flat() + by_links
 
 
 class PairLoss:
     """J of a network on listed pairs of all rows."""
 
-    def __init__(self, rows: Rows, pairs: ListedPairs, disjoint: FloatArray, penalty: float) -> None:
-        self._rows, self._pairs, self._disjoint, self._penalty = rows, pairs, disjoint, penalty
+    def __init__(self, rows: Rows, pairs: ListedPairs, disjoint: FloatArray, prices: Prices) -> None:
+        self._rows, self._pairs, self._disjoint, self._prices = rows, pairs, disjoint, prices
         self._scale = 2 / len(pairs.others)
 
     def value_and_gradient(self, network: Network) -> tuple[float, FloatArray]:
@@ -332,11 +384,11 @@ class PairLoss:
         pairs = (self._pairs.starts, self._pairs.others, self._pairs.targets)
         loss = evclus.conflict_gradient(*pairs, mass, mass @ self._disjoint, slope)
         by_pairs = network.backward(found, self._scale * slope, self._rows.decision)
-        price, by_price = weight_penalty(network, self._penalty)
-        return self._scale * float(loss) + price, by_pairs.flat() + by_price.flat()
+        price, by_price = self._prices.value_and_gradient(network)
+        return self._scale * float(loss) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int) -> Trained:
-        """Minimise from the given weights."""
+        """Minimise, starting from the given weights."""
 
         def value(flat: FloatArray) -> tuple[float, FloatArray]:
             return self.value_and_gradient(network.with_parameters(flat))
@@ -363,11 +415,11 @@ class Batches:
         metric: Any,
         d0: float,
         disjoint: FloatArray,
-        penalty: float,
+        prices: Prices,
         batch_size: int,
     ) -> None:
         self._X, self._rows, self._metric, self._d0 = X, rows, metric, d0
-        self._disjoint, self._penalty, self._batch_size = disjoint, penalty, batch_size
+        self._disjoint, self._prices, self._batch_size = disjoint, prices, batch_size
 
     def value_and_gradient(self, network: Network, places: Any) -> tuple[float, FloatArray]:
         """J on the pairs within some rows, and its gradient by all parameters in one vector."""
@@ -379,11 +431,11 @@ class Batches:
         np.fill_diagonal(gaps, 0)
         scale = 1 / (len(gaps) * (len(gaps) - 1))
         by_pairs = network.backward(found, 4 * scale * gaps @ apart, rows.decision)
-        price, by_price = weight_penalty(network, self._penalty)
-        return scale * float(np.vdot(gaps, gaps)) + price, by_pairs.flat() + by_price.flat()
+        price, by_price = self._prices.value_and_gradient(network)
+        return scale * float(np.vdot(gaps, gaps)) + price, by_pairs.flat() + by_price
 
     def minimise(self, network: Network, tol: float, max_iter: int, random: np.random.RandomState) -> Trained:
-        """Pass over the rows in random batches until the mean loss of an epoch has settled."""
+        """Train on random batches until the mean loss of an epoch settles."""
         n_rows = len(self._X)
         n_batches = max(1, n_rows // self._batch_size)
         flat, first, second = network.flat(), np.zeros(network.flat().size), np.zeros(network.flat().size)

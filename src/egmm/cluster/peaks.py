@@ -1,4 +1,4 @@
-"""Belief peaks: how surely each row is a cluster centre, and how far the next surer row is."""
+"""Belief peaks: the belief that each row is a cluster centre, and its distance to a row of higher belief."""
 
 from typing import Any, NamedTuple
 
@@ -11,27 +11,27 @@ from egmm.belief.focal import MAX_CLUSTERS
 from egmm.belief.moebius import row_blocks
 
 PEAKS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
-"""Size of the distance matrices in the search beyond the neighbours: 2 MB."""
+"""Size of distance matrices in the search beyond the neighbours: 2 MB."""
 
 
 class DecisionGraph(NamedTuple):
-    """The delta-Bel graph: one point per row, high in both for cluster centres."""
+    """The delta-Bel graph: one point per row, with both coordinates high for cluster centres."""
 
     belief: FloatArray
     """(n_samples,) degree of belief that the row is a cluster centre."""
     delta: FloatArray
-    """(n_samples,) distance to the nearest row of larger belief; for the top row the largest delta of the others."""
+    """(n_samples,) distance to the nearest row of higher belief; for the top row, the largest delta of the others."""
     peaks: IntArray
-    """(n_clusters,) the rows chosen as prototypes, by falling delta times belief."""
+    """(n_clusters,) rows chosen as prototypes, by decreasing delta times belief."""
 
     @property
     def gap(self) -> float:
-        """Smallest decision value chosen over the largest left: how clearly the graph shows this many peaks."""
+        """Ratio of the smallest chosen decision value to the largest of the others."""
         value = self.delta * self.belief
         left = _is_central(self.belief) & (self.delta > 0)
         left[self.peaks] = False
         smallest = float(value[self.peaks].min())
-        # A row nobody believes in is no peak, however little is left; where all rows are equal, one is.
+        # A row with zero belief is not a peak; if all rows are equal, one is.
         if smallest == 0 and self.delta.any():
             return 0.0
         return smallest / float(value[left].max()) if left.any() else np.inf
@@ -42,15 +42,15 @@ def delta_bel(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Coordinates of the delta-Bel graph.
 
-    Each of the K nearest neighbours j of a row i says that i is a centre, the more the closer it is on j's own scale
-    :math:`\gamma_j`, the inverse of a quantile of j's distances to its neighbours:
+    Each of the K nearest neighbours j of a row i is evidence that i is a centre, stronger for smaller distances on the
+    scale :math:`\gamma_j` of j, the inverse of a quantile of j's distances to its neighbours:
 
     .. math:: \mathrm{Bel}_i = 1 - \prod_{j \in \mathrm{kNN}(i)} \Bigl( 1 - \frac{1}{K} e^{-\gamma_j^2 d_{ij}^2} \Bigr),
         \qquad \delta_i = \min_{j : \mathrm{Bel}_j > \mathrm{Bel}_i} d_{ij}
 
-    Of rows with equal belief the first counts as the larger one, so that duplicates make one peak. Neighbours come
-    from a tree, or for many features from all rows block by block, and the nearest surer row is among them but for the
-    few local maxima, which are compared with the surer rows block by block: memory stays proportional to N K.
+    Among rows with equal belief the first counts as larger, so that duplicates form one peak. Neighbours come from a
+    tree, or for many features from all rows block by block, and the nearest surer row is among them but for the few
+    local maxima, which are compared with rows of higher belief block by block: memory stays proportional to N K.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def delta_bel(
     n_neighbors : int, default=50
         Number K of neighbours, less than the number of rows.
     quantile : float, default=0.9
-        Which quantile of a row's K distances is its scale, 0 to 1.
+        Quantile, from 0 to 1, of a row's K distances that is used as its scale.
     n_jobs : int, default=None
         Threads of the neighbour search; None uses all cores.
 
@@ -94,11 +94,11 @@ def delta_bel(
 
 
 def _nearest(X: FloatArray, n_neighbors: int, n_jobs: int | None) -> tuple[FloatArray, IntArray]:
-    """Distances to the K nearest other rows, rising, and their numbers, both (n_samples, K)."""
+    """Ascending distances to the K nearest other rows, and their indices, both (n_samples, K)."""
     search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=-1 if n_jobs is None else n_jobs)
     found = search.fit(X - np.median(X, axis=0)).kneighbors(return_distance=False)
-    # For many features or neighbours the search expands squares, which far from the origin or between equal rows
-    # leaves no digits: it chooses among rows moved to their median, and distances are taken afresh.
+    # For many features or neighbours the search expands squares, which loses precision far from the origin or between
+    # equal rows: it runs on rows centred at their median, and distances are recomputed.
     distances = np.empty(found.shape)
     for block in row_blocks(len(X), n_neighbors * X.shape[1]):
         distances[block] = np.linalg.norm(X[found[block]] - X[block, None], axis=2)
@@ -112,7 +112,7 @@ def _belief(distances: FloatArray, neighbours: IntArray, quantile: float) -> Flo
     belief = np.empty(len(distances))
     for block in row_blocks(*distances.shape):
         d, s = distances[block], scale[neighbours[block]]
-        # A row among more than q K duplicates has scale zero: it supports its duplicates fully, others not at all.
+        # A row with more than q K duplicates has scale zero: it supports its duplicates fully and no other row.
         relative = np.divide(d, s, out=np.where(d > 0, np.inf, 0.0), where=s > 0)
         support = np.exp(-np.square(relative)) / distances.shape[1]
         belief[block] = 1 - np.prod(1 - support, axis=1)
@@ -120,7 +120,7 @@ def _belief(distances: FloatArray, neighbours: IntArray, quantile: float) -> Flo
 
 
 def _delta_among_neighbours(distances: FloatArray, neighbours: IntArray, rank: IntArray) -> FloatArray:
-    """Distance to the first neighbour of higher rank (smaller number), infinite where there is none."""
+    """Distance to the first neighbour of higher rank (smaller number), infinite if there is none."""
     delta = np.full(len(rank), np.inf)
     for block in row_blocks(*distances.shape):
         is_higher = rank[neighbours[block]] < rank[block, None]
@@ -152,10 +152,10 @@ def choose_peaks(
     min_belief: float | None = None,
     min_delta: float | None = None,
 ) -> IntArray:
-    r"""Rows to take as prototypes from the delta-Bel graph, by falling decision value.
+    r"""Choose prototypes from the delta-Bel graph, by decreasing decision value.
 
-    The decision value of a row is :math:`\delta_i \mathrm{Bel}_i`. Rows with less than the median belief, or with
-    none, are outliers rather than centres and come last.
+    The decision value of a row is :math:`\delta_i \mathrm{Bel}_i`. Rows with belief zero or below the median are
+    treated as outliers and come last.
 
     - With `n_clusters`, the rows with the largest values.
     - With a threshold, the rows that reach it in belief or delta, or both when both are given.
@@ -192,8 +192,8 @@ def choose_peaks(
         check_integer("n_clusters", n_clusters, 1, MAX_CLUSTERS)
     value = delta * belief
     is_central = _is_central(belief)
-    # Of duplicate rows all but the first have delta zero: two equal prototypes are never chosen. Where all rows are
-    # equal, the top one has it too.
+    # All but the first of duplicate rows have delta zero: two equal prototypes are never chosen. If all rows are
+    # equal, so does the top one.
     is_distinct = delta > 0
     is_distinct[np.argmax(belief)] = True
     candidates = np.lexsort((-value, ~is_central))
@@ -202,7 +202,7 @@ def choose_peaks(
         return _above(candidates, belief, delta, min_belief, min_delta)
     wanted = 2 if n_clusters is None else n_clusters
     if wanted > len(candidates):
-        asked = f"n_clusters={n_clusters}" if n_clusters is not None else "n_clusters=None means at least 2"
+        asked = f"n_clusters={n_clusters}" if n_clusters is not None else "n_clusters=None needs at least 2 clusters"
         rows = "1 distinct row" if len(candidates) == 1 else f"{len(candidates)} distinct rows"
         raise ValueError(f"{asked} but X has only {rows}; use fewer clusters.")
     if n_clusters is None:
@@ -212,12 +212,12 @@ def choose_peaks(
 
 
 def _is_central(belief: FloatArray) -> BoolArray:
-    """Rows that may be centres rather than outliers."""
+    """Rows that can be centres."""
     return (belief >= np.median(belief)) & (belief > 0)
 
 
 def _before_widest_gap(values: FloatArray) -> int:
-    """How many of the falling positive values precede the largest ratio of neighbours, at least two."""
+    """Number of the decreasing positive values before the largest ratio of neighbours, at least two."""
     if len(values) < 3:
         return 2
     return 2 + int(np.argmax(values[1:-1] / values[2:]))
@@ -237,6 +237,6 @@ def _above(
     if len(chosen) > MAX_CLUSTERS:
         raise ValueError(
             f"{len(chosen)} rows reach min_belief={lowest_belief:g} and min_delta={lowest_delta:g}, more than the "
-            f"{MAX_CLUSTERS} clusters there may be; raise the thresholds or give n_clusters."
+            f"{MAX_CLUSTERS} clusters allowed; raise the thresholds or set n_clusters."
         )
     return chosen

@@ -1,4 +1,4 @@
-"""Starts, passes and updates of the clusterers that move their prototypes: FCM, ECM and their kin."""
+"""Starts, passes and updates of the prototype-based clusterers: FCM, ECM and variants."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -27,7 +27,7 @@ NO_SQUARES = np.empty(0)
 
 
 class PrototypeSums(NamedTuple):
-    """All that an update of the prototypes needs, as sums over rows, and the objective."""
+    """Sums over rows for an update of the prototypes, and the objective."""
 
     set_weights: FloatArray
     r"""(n_sets,) :math:`\sum_i c_j^\alpha m_{ij}^\beta`."""
@@ -35,7 +35,7 @@ class PrototypeSums(NamedTuple):
     r"""(C, D) :math:`B_k = \sum_i x_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta`."""
     objective: float
     squares: FloatArray = NO_SQUARES
-    r"""(D,) :math:`\sum_i x_i^2 \sum_j c_j^\alpha m_{ij}^\beta`, where asked for."""
+    r"""(D,) :math:`\sum_i x_i^2 \sum_j c_j^\alpha m_{ij}^\beta`, if requested."""
 
     def plus(self, other: Self) -> "PrototypeSums":
         """Return the sums over both sets of rows."""
@@ -48,20 +48,20 @@ class PrototypeSums(NamedTuple):
 
 
 class Pull(NamedTuple):
-    r"""A term :math:`\sum_k w_k |\mu_k - t_k|^2` of the objective that holds prototypes near given points."""
+    r"""A term :math:`\sum_k w_k |\mu_k - t_k|^2` of the objective that attracts prototypes to given points."""
 
     weights: FloatArray
     """(C,) the weights."""
     sums: FloatArray
-    """(C, D) the points times their weights."""
+    """(C, D) the points multiplied by their weights."""
     cost: float
-    """The term, at the present prototypes."""
+    """Value of the term at the current prototypes."""
 
 
 class PrototypeModel:
-    """What a pass and an update of the prototypes need to know of an objective; that of FCM and ECM.
+    """Objective of FCM and ECM, as needed by a pass and an update of the prototypes.
 
-    A variant replaces `costs` (what a row pays on each set), `pull` (a term of the prototypes alone), or both.
+    A variant overrides `costs` (cost of a row on each set), `pull` (a term of the prototypes), or both.
     """
 
     def __init__(self, pricing: Pricing) -> None:
@@ -72,11 +72,11 @@ class PrototypeModel:
         return self
 
     def costs(self, means: FloatArray) -> ColumnCosts:
-        """Return the function that prices rows."""
+        """Return the cost function of rows."""
         return EuclideanCosts(means, self.pricing)
 
     def pull(self, means: FloatArray) -> Pull | None:  # noqa: ARG002
-        """Return the term of the prototypes alone, if there is one."""
+        """Return the term of the prototypes, if there is one."""
         return None
 
 
@@ -136,11 +136,11 @@ def prototype_system(set_weights: FloatArray, pricing: Pricing) -> FloatArray:
 
 
 def update_means(sums: PrototypeSums, means: FloatArray, pricing: Pricing, pull: Pull | None = None) -> FloatArray:
-    r"""Prototypes of least cost given the masses: the solution of :math:`H \mu = B`.
+    r"""Optimal prototypes given the masses: the solution of :math:`H \mu = B`.
 
     .. math:: B_k = \sum_i x_i \sum_{j \ni k} c_j^{\alpha-1} m_{ij}^\beta
 
-    Where no mass is left to say where a prototype goes, it stays: the step is the shortest one that solves.
+    Uses the minimum-norm step, so that a prototype without mass stays where it is.
     """
     system, target = prototype_system(sums.set_weights, pricing), sums.cluster_sums
     if pull is not None:
@@ -164,11 +164,10 @@ def fit_prototypes(
 ) -> Descent[FloatArray]:
     """Minimise the objective from each start and keep the lowest; passes are made on a device if one is named.
 
-    The prototypes move once more after the objective has settled, as in the original implementations, and the masses
-    follow them.
+    The prototypes and then the masses are updated once more after convergence, as in the original code.
     """
     centre = np.average(sample.rows, axis=0, weights=sample.weights)
-    # A feature's values lie side by side, so that products and sums run along them.
+    # Each feature is contiguous, so that products and sums run along it.
     rows = np.asfortranarray(sample.rows - centre)
     lengths = np.einsum("nd,nd->n", rows, rows)
     centred, pricing = model.about(centre), model.pricing
@@ -194,7 +193,7 @@ def _source(rows: FloatArray, weights: FloatArray, where: Place | None) -> Any:
 
 
 def starting_means(sample: Sample, n_clusters: int, init: str, random: np.random.RandomState) -> FloatArray:
-    """Means of the groups that k-means, or random centres, make of the sample."""
+    """Means of the clusters of k-means, or of the rows nearest to random rows, on the sample."""
     check_choice("init", init, STARTS)
     with one_blas_thread():
         labels = STARTS[init](sample, n_clusters, random)

@@ -23,13 +23,13 @@ from egmm.em.sample import Sample
 
 
 class TECM(PrototypeClusterer):
-    r"""Transfer evidential c-means: prototypes of a source domain help to cluster few or noisy rows.
+    r"""Transfer evidential c-means: prototypes of a source domain help to cluster small or noisy data.
 
     With as many source prototypes :math:`s_k` as clusters, TECM minimises
 
     .. math:: J = J_{ECM}(\mu; \delta) + b_1 J_{ECM}(s; \delta_s) + b_2 \sum_k |\mu_k - s_k|^2
 
-    over masses, which both first terms share, and prototypes. With another number of them, it minimises
+    over masses, shared by the first two terms, and prototypes. With another number of source prototypes, it minimises
 
     .. math:: J = J_{ECM}(\mu; \delta) + b_3 \sum_{l,k} r_{lk}^\eta |s_l - \mu_k|^2
 
@@ -41,34 +41,33 @@ class TECM(PrototypeClusterer):
     n_clusters : int, default=2
         Number of clusters C.
     source_means : array-like of shape (n_source, n_features) or None, default=None
-        Prototypes of the source domain; None: there are none.
+        Prototypes of the source domain, if any.
     b1 : float, default=1.0
         Weight of the rows' costs at the source prototypes.
     b2 : float, default=1.0
         Weight of the squared distances of prototypes to their source prototypes.
     b3 : float, default=1.0
-        Weight of the source prototypes where their number is not that of the clusters.
+        Weight of the source prototypes if their number differs from that of the clusters.
     eta : float, default=2.0
         Exponent of the memberships of source prototypes, above 1 and up to 100.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     delta_source : float, default=10.0
-        The same distance :math:`\delta_s` in the term of the source prototypes.
+        Distance :math:`\delta_s` to the empty set in the term of the source prototypes.
     init : {'kmeans', 'random', 'source'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: as in :class:`ECM`, ordered like the source prototypes that they are nearest to; or
-        the source prototypes.
+        Initial prototypes: as in :class:`ECM`, ordered like the nearest source prototypes; or the source prototypes.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more.
+        Stop one update after the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -77,13 +76,13 @@ class TECM(PrototypeClusterer):
     means_ : ndarray of shape (n_clusters, n_features)
         Prototypes :math:`\mu_k`; with as many source prototypes, in their order.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     objective_ : float
         J at `means_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each update; it never rises.
+        J at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -93,7 +92,7 @@ class TECM(PrototypeClusterer):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -165,7 +164,7 @@ class TECM(PrototypeClusterer):
             return None
         source = check_finite_matrix("source_means", self.source_means, (None, self.n_features_in_))
         if not len(source):
-            raise ValueError("source_means must hold at least one prototype, got none; give None instead.")
+            raise ValueError("source_means must hold at least one prototype, got none; pass None instead.")
         return source
 
     def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:
@@ -191,7 +190,7 @@ class TECM(PrototypeClusterer):
 
 
 class Transfer(PrototypeModel):
-    """Rows pay at the source prototypes too, and each prototype is held near its own source prototype."""
+    """Rows also have costs at the source prototypes, and each prototype is attracted to its source prototype."""
 
     def __init__(self, pricing: Pricing, far: Pricing, source: FloatArray, b1: float, b2: float) -> None:
         super().__init__(pricing)
@@ -202,7 +201,7 @@ class Transfer(PrototypeModel):
         return Transfer(self.pricing, self.far, self.source - centre, self.b1, self.b2)
 
     def costs(self, means: FloatArray) -> ColumnCosts:
-        """Return the function that prices rows."""
+        """Return the cost function of rows."""
         near = super().costs(means)
         if self.b1 == 0:
             return near
@@ -210,13 +209,13 @@ class Transfer(PrototypeModel):
         return lambda columns, lengths: near(columns, lengths) + self.b1 * far(columns, lengths)
 
     def pull(self, means: FloatArray) -> Pull | None:
-        """Return the term that holds prototypes near the source."""
+        """Return the term that attracts prototypes to the source."""
         weights = np.full(len(means), self.b2)
         return Pull(weights, self.b2 * self.source, self.b2 * float(np.square(means - self.source).sum()))
 
 
 class Regrouped(PrototypeModel):
-    """Source prototypes of another number pull at the prototypes they are nearest to, by fuzzy memberships."""
+    """A different number of source prototypes attracts the nearest prototypes by fuzzy memberships."""
 
     def __init__(self, pricing: Pricing, source: FloatArray, b3: float, eta: float) -> None:
         super().__init__(pricing)
@@ -228,7 +227,7 @@ class Regrouped(PrototypeModel):
         return Regrouped(self.pricing, self._source - centre, self._b3, self._memberships.beta)
 
     def pull(self, means: FloatArray) -> Pull | None:
-        """Return the term of the source prototypes, with the memberships of least cost."""
+        """Return the term of the source prototypes, with optimal memberships."""
         eta = self._memberships.beta
         costs = np.maximum(euclidean(means, self._memberships)(self._source), ZERO)
         relative, total, objective = relative_masses(costs, eta)

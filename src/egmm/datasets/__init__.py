@@ -1,4 +1,4 @@
-"""Data sets: the paper's examples, simulated clusters, and loaders of the eight real sets."""
+"""Data sets: the paper's examples, simulated clusters, and loaders for the eight real sets."""
 
 from egmm.datasets.generators import (
     draw_links,

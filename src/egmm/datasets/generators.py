@@ -1,4 +1,4 @@
-"""Simulated data: the paper's examples, and clusters that overlap by a chosen amount."""
+"""Simulated data: the paper's examples, and clusters with a chosen overlap."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def make_diamond() -> tuple[FloatArray, IntArray]:
     X : ndarray of shape (11, 2)
         The points, from left to right.
     y : ndarray of shape (11,)
-        0 for the left diamond, 1 for the right one, -1 for the point between: it belongs to either.
+        0 for the left diamond, 1 for the right one, -1 for the point between them.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def make_two_class(n_samples: int = 800, *, random_state: Any = None) -> tuple[F
     Parameters
     ----------
     n_samples : int, default=800
-        Rows, in equal parts from both classes.
+        Number of rows, split equally between the classes.
     random_state : int, RandomState or None, default=None
-        Seed of the draw.
+        Seed of the random generator.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The rows, classes mixed.
+        The rows, shuffled.
     y : ndarray of shape (n_samples,)
         The class of each row.
 
@@ -63,14 +63,14 @@ def make_four_class(n_samples: int = 800, *, random_state: Any = None) -> tuple[
     Parameters
     ----------
     n_samples : int, default=800
-        Rows, in equal parts from the four classes.
+        Number of rows, split equally between the classes.
     random_state : int, RandomState or None, default=None
-        Seed of the draw.
+        Seed of the random generator.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The rows, classes mixed.
+        The rows, shuffled.
     y : ndarray of shape (n_samples,)
         The class of each row.
 
@@ -91,33 +91,32 @@ def make_blobs_with_overlap(
     overlap: float = 0.1,
     random_state: Any = None,
 ) -> tuple[FloatArray, IntArray]:
-    r"""Round unit-variance Gaussian clusters on a square grid whose neighbours overlap by a chosen amount.
+    r"""Spherical unit-variance Gaussian clusters on a square grid, with a chosen overlap of neighbours.
 
-    The overlap of two clusters is the area their densities share, :math:`\int \min(p_1, p_2)`, twice the share of
-    rows that the best rule between the two puts on the wrong side. For centres :math:`\delta` standard deviations
-    apart it is :math:`2 \Phi(-\delta/2)`, so
+    The overlap of two clusters is the area under both densities, :math:`\int \min(p_1, p_2)`: twice the error rate of
+    the Bayes classifier. For centres :math:`\delta` standard deviations apart it is :math:`2 \Phi(-\delta/2)`, so
 
     .. math:: \delta = -2\, \Phi^{-1}(\mathrm{overlap} / 2)
 
-    is the distance of neighbours on the grid: 5.2 for 0.01, 3.9 for 0.05, 3.3 for 0.1, 1.3 for 0.5.
+    is the distance between neighbours on the grid: 5.2 for 0.01, 3.9 for 0.05, 3.3 for 0.1, 1.3 for 0.5.
 
     Parameters
     ----------
     n_samples : int, default=300
-        Rows, in equal parts from the clusters.
+        Number of rows, split equally between the clusters.
     n_clusters : int, default=3
-        Number of clusters. They fill the smallest grid with as many points, so each has a neighbour.
+        Number of clusters, placed on the smallest grid that holds them; each has a neighbour.
     n_features : int, default=2
         Number of features.
     overlap : float, default=0.1
-        Shared area of two neighbours, above 0 (far apart) and up to 1 (the same).
+        Overlap of two neighbours, above 0 (far apart) and up to 1 (identical).
     random_state : int, RandomState or None, default=None
-        Seed of the draw.
+        Seed of the random generator.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
-        The rows, clusters mixed.
+        The rows, shuffled.
     y : ndarray of shape (n_samples,)
         The cluster of each row.
 
@@ -137,27 +136,27 @@ def make_blobs_with_overlap(
 def make_bananas(
     n_samples: int = 300, *, radius: float = 5.0, noise: float = 1.0, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    r"""Two interleaved arcs with Gaussian noise, each a class: clusters that are neither round nor apart.
+    r"""Two interleaved arcs with Gaussian noise, one per class.
 
-    With :math:`u` uniform on [0, 1], the angles are :math:`t = \pi (0.125 + 1.25 u)` of the first class and
-    :math:`t = \pi (0.375 - 1.25 u)` of the second; a row is :math:`r (\sin t, \cos t)` plus noise, and the second class
+    With :math:`u` uniform on [0, 1], the angles are :math:`t = \pi (0.125 + 1.25 u)` in the first class and
+    :math:`t = \pi (0.375 - 1.25 u)` in the second; a row is :math:`r (\sin t, \cos t)` plus noise, and the second class
     is moved by :math:`-0.75 r` in both directions.
 
     Parameters
     ----------
     n_samples : int, default=300
-        Rows, in equal parts from both classes.
+        Number of rows, split equally between the classes.
     radius : float, default=5.0
         Radius r of the arcs.
     noise : float, default=1.0
         Standard deviation of the noise.
     random_state : int, RandomState or None, default=None
-        Seed of the draw.
+        Seed of the random generator.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        The rows, classes mixed.
+        The rows, shuffled.
     y : ndarray of shape (n_samples,)
         The class of each row.
 
@@ -179,23 +178,23 @@ def make_bananas(
 
 
 def draw_links(labels: Any, n_links: int, *, random_state: Any = None) -> tuple[IntArray, IntArray]:
-    """Draw pairs of rows and say of each whether the labels agree: links for constrained clustering.
+    """Draw pairs of rows as links for constrained clustering, by whether their labels agree.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
         The known class of each row.
     n_links : int
-        Number of different pairs.
+        Number of distinct pairs.
     random_state : int, RandomState or None, default=None
-        Seed of the draw.
+        Seed of the random generator.
 
     Returns
     -------
     must_link : ndarray of shape (n_must, 2)
-        Pairs of one class.
+        Pairs of the same class.
     cannot_link : ndarray of shape (n_cannot, 2)
-        Pairs of different classes; both together are `n_links`.
+        Pairs of different classes. There are `n_links` pairs in total.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def draw_links(labels: Any, n_links: int, *, random_state: Any = None) -> tuple[
         while len(drawn) < n_links:
             more = rng.randint(n_pairs, size=n_links - len(drawn), dtype=np.int64)
             drawn = np.concatenate([drawn, np.setdiff1d(more, drawn)])
-    # Pair number p is (j, i) with i (i - 1) / 2 <= p and j the rest.
+    # Pair number p is (j, i) with p = i (i - 1) / 2 + j.
     second = ((1 + np.sqrt(1 + 8.0 * np.sort(drawn))) / 2).astype(np.int64)
     pairs = np.column_stack([np.sort(drawn) - second * (second - 1) // 2, second])
     is_same = y[pairs[:, 0]] == y[pairs[:, 1]]
@@ -222,17 +221,17 @@ def draw_links(labels: Any, n_links: int, *, random_state: Any = None) -> tuple[
 
 
 def _grid(n_points: int, n_features: int) -> FloatArray:
-    """First points of the smallest cubic grid of at least `n_points`: each has a neighbour at distance one."""
+    """First `n_points` of the smallest cubic grid that holds them: each has a neighbour at distance one."""
     side = 1
     while side**n_features < n_points:
         side += 1
-    # Digits to base `side`: lowering one digit of a number gives a smaller number, which is there too.
+    # Digits in base `side`: lowering one digit gives a smaller number, which is present too.
     digits = [[point // side**feature % side for feature in range(n_features)] for point in range(n_points)]
     return np.array(digits, dtype=np.float64)
 
 
 def _gaussian_classes(n_samples: int, means: Any, covariance: Any, random_state: Any) -> tuple[FloatArray, IntArray]:
-    """Rows in random order, in equal parts (the first classes get one more) from classes of one covariance."""
+    """Shuffled rows from classes with one covariance, split equally (the first classes get one more)."""
     centres = np.asarray(means, dtype=np.float64)
     check_integer("n_samples", n_samples, 1)
     rng = check_random(random_state)

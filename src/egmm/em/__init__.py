@@ -1,1 +1,1 @@
-"""Expectation-maximisation for evidential mixtures: statistics that add, steps that read only them."""
+"""Expectation-maximisation for evidential mixtures, based on additive statistics."""

@@ -13,47 +13,48 @@ from egmm._checks import BoolArray, FloatArray
 from egmm.em.mstep import ClusterMoments, Layout
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import products
+from egmm.em.tails import tail_metric
 
 MEMORY = 10
-"""Steps remembered."""
+"""Number of steps remembered."""
 
 RIDGE = 1e-10
-"""Share of their squares that is added to the products of changes: some may all but depend on others."""
+"""Relative ridge on the products of changes, which may be nearly dependent."""
 
 LEAST_COUNT = 0.1
-"""Share of EM's count that an extrapolated one has at least."""
+"""Lower bound of an extrapolated count relative to EM's."""
 
 FIRST_REACH, FARTHER = 16.0, 4.0
 """How far an extrapolation may lead at first, in lengths of EM's own step, and what the limit is multiplied by after a
 step that gains and divided by after one that does not: on a plateau slow modes look like none."""
 
 NEGLIGIBLE_COUNT = 1e-3
-"""Counts are measured as if they were no smaller."""
+"""Lower bound of counts in the metric."""
 
 
 class Memory(NamedTuple):
-    """What the last steps have taught."""
+    """Changes over the last steps."""
 
     changes: FloatArray
-    """(B, MEMORY, size) of the residual, EM's step, from one step to the next."""
+    """(B, MEMORY, size) changes of the residual (EM's step) between steps."""
     moves: FloatArray
-    """(B, MEMORY, size) of what EM's steps lead to."""
+    """(B, MEMORY, size) changes of EM's results between steps."""
     metric: FloatArray
     """(B, size) weights in which residuals are measured."""
     n_kept: np.ndarray
     """(B,) steps remembered."""
     reach: FloatArray
-    """(B,) how far an extrapolation may lead, in lengths of EM's own step."""
+    """(B,) limit of an extrapolation, in lengths of EM's step."""
 
     @classmethod
     def empty(cls, n_fits: int, size: int) -> "Memory":
-        """Nothing learnt yet."""
+        """An empty memory."""
         steps = (n_fits, MEMORY, size)
         n_kept, reach = np.zeros(n_fits, dtype=np.int64), np.full(n_fits, FIRST_REACH)
         return cls(np.zeros(steps), np.zeros(steps), np.ones((n_fits, size)), n_kept, reach)
 
     def times(self, factor: float) -> "Memory":
-        """The same for rows of which there are `factor` times as many."""
+        """The memory scaled to `factor` times as many rows."""
         return Memory(
             factor * self.changes, factor * self.moves, self.metric / factor, self.n_kept.copy(), self.reach.copy()
         )
@@ -63,7 +64,7 @@ class Memory(NamedTuple):
         self.n_kept[which] = 0
 
     def learn(self, which: BoolArray, change: FloatArray, move: FloatArray, metric: FloatArray) -> None:
-        """Remember a step of some fits, the oldest making room; the metric is set with the first."""
+        """Remember a step of some fits, replacing the oldest; the first sets the metric."""
         at = np.flatnonzero(which)
         first = at[self.n_kept[at] == 0]
         self.metric[first] = metric[first]
@@ -76,7 +77,7 @@ class Memory(NamedTuple):
         self.n_kept[at] += 1
 
     def adapt_reach(self, lengths: FloatArray, misled: BoolArray) -> None:
-        """Let extrapolations lead farther after steps that gained at the limit, less far after those that misled."""
+        """Raise the limit after steps that gained at it, lower it after steps that failed."""
         shorter = np.maximum(np.minimum(lengths, self.reach) / FARTHER, 1.0)
         at_limit = ~misled & (lengths >= 0.999 * self.reach)
         self.reach[:] = np.where(misled, shorter, np.where(at_limit, FARTHER * self.reach, self.reach))
@@ -89,7 +90,7 @@ class Memory(NamedTuple):
 
 
 class Extrapolation(NamedTuple):
-    """Where to go next."""
+    """Result of an extrapolation."""
 
     target: FloatArray
     """(B, size) statistics."""
@@ -98,9 +99,9 @@ class Extrapolation(NamedTuple):
 
 
 def extrapolate(memory: Memory, vector: FloatArray, left: FloatArray, n_counts: int) -> Extrapolation:
-    """Where the steps lead to: EM's statistics minus the moves that would undo the residual `left`.
+    """Extrapolate: EM's statistics minus the moves that would cancel the residual `left`.
 
-    Fits without memory make EM's own step.
+    Fits without memory take EM's step.
     """
     most = int(memory.n_kept.max(initial=0))
     if most == 0:
@@ -121,7 +122,7 @@ def extrapolate(memory: Memory, vector: FloatArray, left: FloatArray, n_counts: 
     step = -(shares[:, None, :] @ memory.moves[:, :most])[:, 0]
     with np.errstate(all="ignore"):
         squares = (memory.metric * left**2).sum(axis=1)
-        # Where steps grow, what lies behind them is a saddle: the next one leads on, not back.
+        # Growing steps indicate a saddle behind them: continue forwards, not back.
         leads_back = (memory.metric * (left + step) * left).sum(axis=1) <= 0
         step = np.where(leads_back[:, None], memory.reach[:, None] * left, step)
         lengths = np.sqrt((memory.metric * step**2).sum(axis=1) / squares)
@@ -135,14 +136,16 @@ def extrapolate(memory: Memory, vector: FloatArray, left: FloatArray, n_counts: 
 
 
 def metric_of(vector: FloatArray, params: Parameters, layout: Layout) -> FloatArray:
-    """Weights (B, size) of differences of statistics: about the inverse of their variances."""
+    """Weights (B, size) of differences of statistics: approximately inverse variances."""
     dim = params.means.shape[2]
     moments = ClusterMoments.of(vector, layout, dim)
     set_counts, counts, scatter_counts = (np.maximum(part, NEGLIGIBLE_COUNT) for part in moments[:3])
     variances = params.variances.mean(axis=1)
     firsts = 1 / (counts[..., None] * variances[:, None])
-    first, second = products(dim, layout.kind)
+    first, second = products(dim, layout.second_kind)
     # Of a symmetric matrix a product of two features is there once: it counts twice.
-    own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
-    seconds = own[:, None] / scatter_counts[..., None]
-    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds).vector(layout)
+    with np.errstate(over="ignore"):  # What varies beyond all measure weighs nothing.
+        own = np.where(first == second, 0.5, 1.0) / (variances[:, first] * variances[:, second])
+    seconds = own[:, None] / (scatter_counts.sum(axis=1, keepdims=True) if layout.pools else scatter_counts)[..., None]
+    tails = None if moments.tails is None else tail_metric(moments.tails, set_counts.sum(axis=1))
+    return ClusterMoments(1 / set_counts, 1 / counts, 1 / scatter_counts, firsts, seconds, tails).vector(layout)

@@ -1,4 +1,4 @@
-"""The EM loop for a batch of fits: passes and steps until hardly anything is left to gain.
+"""The EM loop for a batch of fits: passes and steps until convergence.
 
 Fits step together and leave the batch as they end. Plain EM stops when the log-likelihood's last gain is below the
 tolerance, as the authors' code does. Accelerated EM is plain EM until it crawls; then Anderson's method extrapolates,
@@ -18,21 +18,22 @@ from egmm.em.parameters import Parameters, is_single, put, take
 from egmm.em.prior import set_weights
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.soundness import are_degenerate, have_collapsed
+from egmm.em.tails import implied_logs
 
 FEWEST_EM_STEPS = 4
-"""Steps of EM before Anderson's method may take over."""
+"""Number of EM steps before Anderson acceleration may start."""
 
 CRAWL = 3e-3
-"""Gain per unit weight above which EM is still finding its basin, and is left alone."""
+"""Gain per unit weight above which EM is not accelerated yet."""
 
 QUIET_STEPS, QUIET = 2, 0.03
-"""A fit ends after so many extrapolated steps in a row that gain less than this share of the tolerance each."""
+"""A fit ends after this many consecutive extrapolated steps that each gain less than this share of the tolerance."""
 
 LEAST_DAMPING = 1e-3
-"""Of a step that does not gain; after it the fit has arrived."""
+"""Smallest damping factor of a step without gain; below it the fit has converged."""
 
 ROUNDING = 1e-13
-"""Share of the objective by which a step of EM may seem to lower it."""
+"""Relative decrease of the objective by an EM step that counts as rounding."""
 
 LIGHT, FALLING = 0.1, 0.9
 """A set of several clusters is left out where its rows are fewer than this share of the tolerance, which is about what
@@ -40,13 +41,13 @@ that costs, and fall to this share in a step or lower: it would dwindle for ever
 weight again if it would grow."""
 
 TRACE = 1e-13
-"""Weight that sets left out have in the end: without any they could not grow on other rows either."""
+"""Final weight of removed sets, so that they can grow on other rows."""
 
 REVIVED = 0.1
 """Rows' worth of weight given back to a focal set that has less but grows: near zero that is too slow to be seen."""
 
 GROWTH = 0.01
-"""Share by which a pass would raise a set's weight for the set to count as growing."""
+"""Relative increase of a set's weight in a pass that counts as growth."""
 
 GROWN_STEPS, MOST_GROWN = 16, 4.0
 """Passes of growth that a growing set is given at once, and the most it is multiplied by."""
@@ -55,14 +56,14 @@ WORTH_GROWING = 0.01
 """Share of the tolerance that this must gain: what grows gains more with every step."""
 
 MOST_REVIVALS = 5
-"""Times that light sets may be given more weight."""
+"""Maximum number of times that light sets get more weight."""
 
 FIRST_LOOK = 10
 """Steps after which fits that may be given up are tested for a collapse; then after twice as many, and so on. No fit
 recovers from a collapse, though it may go on for hundreds of steps."""
 
 LATE_LOOK = 160
-"""Steps after which hardly any fit recovers from too few rows in a cluster either, or from one that diverged."""
+"""Steps after which fits rarely recover from a cluster with too few rows, or a diverged one."""
 
 RUNNING, CONVERGED, STOPPED, LOST, FAILED = range(5)
 """What became of a fit: still under way, arrived, at the last step allowed, given up as degenerate, at a step that
@@ -70,16 +71,16 @@ cannot be made."""
 
 
 class State(NamedTuple):
-    """Where the fits of a batch are."""
+    """State of the fits of a batch."""
 
     evaluation: Evaluation
     here: FloatArray
     """(B, size) statistics that made the parameters."""
     memory: Memory
     is_near: BoolArray
-    """(B,) whether EM crawls."""
+    """(B,) whether EM is slow."""
     n_quiet: IntArray
-    """(B,) steps in a row that gained next to nothing."""
+    """(B,) consecutive steps with negligible gain."""
     n_revivals: IntArray
 
     @classmethod
@@ -103,7 +104,7 @@ class Ascent:
     first_covariances: FloatArray
     """Of the starts; a collapse is measured by them."""
     gives_up: bool = False
-    """Whether fits with covariances of their own end where they are seen to have degenerated."""
+    """Whether fits with unshared covariances stop when they degenerate."""
     status: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     history: list[FloatArray] = field(default_factory=list)
     """(B,) log-likelihoods at the start and after every step; NaN of fits that have ended."""
@@ -127,7 +128,7 @@ class Ascent:
         return cls(problem, tol, accelerate, state, first, gives_up, status, [evaluation.log_likelihood.copy()])
 
     def on_more_rows(self, problem: Problem, tol: FloatArray) -> "Ascent":
-        """Begin on all rows where this ascent on a sample of them has ended, with what its steps have taught."""
+        """Continue on all rows from the end of this ascent on a sample, keeping its memory."""
         params = self.state.evaluation.params
         ascent = Ascent.start(problem, params, tol, accelerate=self.accelerate, gives_up=self.gives_up)
         factor = float(problem.settings.weight[0] / self.problem.settings.weight[0])
@@ -138,7 +139,7 @@ class Ascent:
 
     @property
     def is_running(self) -> bool:
-        """Whether any fit is under way."""
+        """Whether any fit is running."""
         return bool((self.status == RUNNING).any())
 
     def log_likelihoods(self, at: int) -> FloatArray:
@@ -174,7 +175,7 @@ class Ascent:
         return self.problem.take(live), take(self.state, live)
 
     def _step(self, problem: Problem, state: State, live: IntArray) -> tuple[State, IntArray]:
-        """One step of the fits under way; returns where they are, and what became of them."""
+        """One step of the running fits; returns their states and statuses."""
         if not self.accelerate:
             return self._plain_step(problem, state, self.tol[live])
         tol = self.tol[live]
@@ -184,7 +185,7 @@ class Ascent:
         left = before.vector - state.here
         target, lengths = extrapolate(state.memory, before.vector, left, problem.layout.n_counts)
         after, gains = _try(problem, before, target, left_out)
-        # A bold step that does not gain is made again as EM's own, and what was learnt is forgotten.
+        # An extrapolated step without gain is replaced by EM's step, and the memory is cleared.
         misled = (state.memory.n_kept > 0) & ~(gains >= 0)
         is_bold = (state.memory.n_kept > 0) & ~misled
         _redo(problem, before, before.vector, (target, after, gains), misled)
@@ -200,7 +201,7 @@ class Ascent:
             change, move = after.vector - target - left, after.vector - before.vector
             state.memory.learn(learns, change, move, metric_of(after.vector, after.params, problem.layout))
         state.memory.forget(~is_near)
-        # A step of EM that gains little says little: only extrapolated ones count, or such as gain nothing at all.
+        # A small gain of an EM step does not show convergence: count only extrapolated steps, or steps without gain.
         n_quiet = np.where(gains < QUIET * tol, state.n_quiet + (is_bold | (gains <= 0)), 0)
         is_done = has_arrived | (n_quiet >= QUIET_STEPS)
         state = State(after, target, state.memory, is_near, n_quiet, state.n_revivals)
@@ -232,7 +233,7 @@ class Ascent:
             return status
         first = self.first_covariances[live]
         is_stuck = status == FAILED
-        if is_stuck.any():  # What cannot go on because it has degenerated is given up, not in error.
+        if is_stuck.any():  # A stuck degenerate fit is stopped, which is not an error.
             status = np.where(is_stuck & are_degenerate(problem, state.evaluation, first), LOST, status)
         is_running = status == RUNNING
         if n_looks < 0 or n_looks != int(n_looks) or not is_running.any():
@@ -245,12 +246,24 @@ class Ascent:
 
 
 def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
-    """Statistics that the parameters are made of, at the counts of their pass."""
+    """Statistics that yield the parameters, at the counts of their pass."""
     params, layout = evaluation.params, problem.layout
     moments = ClusterMoments.of(evaluation.vector, layout, params.means.shape[2])
     if layout.is_shared:
-        firsts = overlap_matrices(moments.set_counts, layout.shares) @ params.means
-        return moments._replace(firsts=firsts).vector(layout)
+        set_counts, rows, tails = moments.set_counts, moments.counts.sum(axis=1), moments.tails
+        if params.degrees is not None and tails is not None:
+            set_counts, rows = tails[:, :-1], problem.settings.weight
+            logs = implied_logs(params.degrees, rows)
+            tails = np.concatenate([set_counts, logs[:, None]], axis=1)
+        firsts = overlap_matrices(set_counts, layout.shares) @ params.means
+        seconds = moments.seconds
+        if layout.pools:
+            within = second_moments(np.zeros_like(params.means[:, :1]), params.covariances, layout)
+            at_means = np.swapaxes(params.means, 1, 2) @ firsts
+            at_means = np.einsum("bdd->bd", at_means) if layout.diagonal else at_means
+            between = second_moments(np.zeros_like(params.means[:, :1]), at_means[:, None], layout)
+            seconds = rows[:, None, None] * within + between
+        return moments._replace(firsts=firsts, seconds=seconds, tails=tails).vector(layout)
     counts, scatter_counts = moments.counts[..., None], moments.scatter_counts[..., None]
     at_means = second_moments(params.means, np.zeros_like(params.covariances), layout)
     within = second_moments(np.zeros_like(params.means), params.covariances, layout)
@@ -261,7 +274,7 @@ def _implied(problem: Problem, evaluation: Evaluation) -> FloatArray:
 def _try(
     problem: Problem, before: Evaluation, target: FloatArray, left_out: BoolArray | None = None
 ) -> tuple[Evaluation, FloatArray]:
-    """Evaluate the parameters made of statistics, and what the step to them gains; -inf where it cannot be made."""
+    """Evaluate the parameters of statistics, and the gain of the step; -inf if it is not possible."""
     params, is_proper = problem.maximise(target, before.params)
     if left_out is not None and left_out.any():
         weights = np.where(left_out, 0.0, params.weights)
@@ -271,7 +284,7 @@ def _try(
 
 
 def _redo(problem: Problem, before: Evaluation, targets: FloatArray, made: Any, which: BoolArray) -> None:
-    """Make the steps of some fits again, to other statistics; `made` is (target, after, gains) in place."""
+    """Repeat the steps of some fits with other statistics; `made` is (target, after, gains), updated in place."""
     at = np.flatnonzero(which)
     if not len(at):
         return
@@ -283,7 +296,7 @@ def _redo(problem: Problem, before: Evaluation, targets: FloatArray, made: Any, 
 
 
 def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> BoolArray:
-    """Shorten steps that do not gain; returns the fits that no step takes further: they stay where they were."""
+    """Shorten steps without gain; returns the fits that no step improves, which stay in place."""
     _, after, gains = made
     floor = -ROUNDING * np.abs(before.objective)
     damping = 0.5
@@ -299,7 +312,7 @@ def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> 
 
 
 def _light_sets(problem: Problem, evaluation: Evaluation, tol: FloatArray) -> BoolArray:
-    """Sets of several clusters that have next to no rows and fewer with each step, (B, M)."""
+    """Sets of several clusters with negligible and decreasing counts, (B, M)."""
     shares, counts = problem.layout.shares, evaluation.statistics.set_counts
     expected = (1 + problem.layout.certainty) * problem.settings.weight[:, None] * evaluation.params.weights
     is_light = (counts < LIGHT * tol[:, None]) & (counts < FALLING * expected)
@@ -307,9 +320,9 @@ def _light_sets(problem: Problem, evaluation: Evaluation, tol: FloatArray) -> Bo
 
 
 def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray) -> tuple[State, BoolArray]:
-    """Give light focal sets that still grow more weight at once; returns the state, and the fits that have ended.
+    """Give growing light focal sets more weight at once; returns the state, and the fits that have ended.
 
-    A fit whose light sets grow is at a saddle, not a maximum, and gains are yet to come.
+    A fit whose light sets grow is at a saddle, not a maximum.
     """
     at = np.flatnonzero(is_done)
     part, done = problem.take(at), take(state, at)
@@ -317,7 +330,7 @@ def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray)
     weights = params.weights
     is_out = weights < TRACE
     asked = done.evaluation
-    if is_out.any():  # What is left out grows only if it is given a trace of weight.
+    if is_out.any():  # A removed set can grow only from positive weight.
         asked_weights = np.maximum(weights, TRACE)
         asked_weights /= asked_weights.sum(axis=1, keepdims=True)
         asked = part.evaluate(params._replace(weights=asked_weights))
@@ -331,7 +344,7 @@ def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray)
     may = is_growing.any(axis=1) & (done.n_revivals < MOST_REVIVALS)
     if not may.any():
         return state, is_done
-    # At once what some steps of such growth would make, and of a set that has died out a little.
+    # Apply several steps of this growth at once, and give extinct sets a little weight.
     with np.errstate(all="ignore"):
         factors = np.minimum((following / current) ** GROWN_STEPS, MOST_GROWN)
     grown = np.maximum(current * factors, REVIVED / part.settings.weight[:, None])

@@ -19,18 +19,18 @@ from egmm._checks import FloatArray, IntArray
 from egmm.em.covariance import is_diagonal
 
 INNER_TOL = 1e-10
-"""An iteration inside the M-step ends when the logarithms of its volumes change by less."""
+"""Tolerance of iterations inside the M-step, on the log-volumes."""
 
 MAX_INNER = 50
 """Most iterations inside one M-step. Ten to thirty do, unless scatters are all but singular; each lowers f, so a cap
 keeps EM monotone."""
 
 MAX_SWEEPS = 2
-"""Most sweeps over the planes of a common orientation: the next M-step goes on where this one stopped."""
+"""Maximum number of sweeps over the planes of a common orientation; the next M-step continues."""
 
 
 class Start(NamedTuple):
-    """Where a model without closed form begins, and how far it goes."""
+    """Start and iteration limit of a model without closed form."""
 
     previous: FloatArray | None = None
     """Covariances to descend from, shaped as the scatters."""
@@ -181,15 +181,42 @@ def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, star
     """
     fit = _DIAGONAL[along_axes]
     axes = np.linalg.eigh(scatters.sum(axis=-3))[1] if start.previous is None else common_axes(start.previous)
-    turned = _turned(scatters, axes)
-    variances = fit(counts, np.einsum("...dd->...d", turned), start)
+    # Every axis with its products with all scatters, (D, D, 1 + C, ...): a turn mixes two of these, and with the
+    # problems last NumPy does so in long loops.
+    turning = np.concatenate([axes[..., None, :, :], scatters @ axes[..., None, :, :]], axis=-3).T.copy()
+    along = _across(turning, turning)
+    variances = fit(counts, along.T, start)
     for _ in range(min(MAX_SWEEPS, start.max_inner)):
         for first, second in _disjoint_pairs(scatters.shape[-1]):
-            rotation = _best_rotation(1 / variances, turned, first, second)
-            axes = axes @ rotation
-            turned = _turned(turned, rotation)
-            variances = fit(counts, np.einsum("...dd->...d", turned), start)
-    return _assemble(axes[..., None, :, :], variances)
+            one, two = turning[first], turning[second]
+            across, gap = _across(one, two), along[second] - along[first]
+            cos, sin = _best_turn(1 / variances.T, gap, across, first, second)
+            turning[first] = cos[:, None] * one + sin[:, None] * two
+            turning[second] = cos[:, None] * two - sin[:, None] * one
+            added = sin * (sin * gap + 2 * cos * across)
+            along[first] += added
+            along[second] -= added
+            variances = fit(counts, along.T, start)
+    return _assemble(turning[:, :, :1].T, variances)
+
+
+def _across(one: FloatArray, two: FloatArray) -> FloatArray:
+    """u' W_k v, (P, C, ...), of axes u and v, given with their products with the scatters, (P, D, 1 + C, ...)."""
+    return np.asarray((one[:, :, 1:] * two[:, :, :1]).sum(axis=1))
+
+
+def _best_turn(
+    precisions: FloatArray, gaps: FloatArray, across: FloatArray, first: IntArray, second: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Cosine and sine (P, 1, ...) of the turns of planes (first, second) that make sum_k tr(P_k W_k) least.
+
+    `across` are the scatters' entries (first, second), `gaps` what (second, second) has more than (first, first).
+    """
+    contrast = precisions[first] - precisions[second]
+    slope = (contrast * across).sum(axis=1, keepdims=True)
+    gap = (contrast * gaps).sum(axis=1, keepdims=True)
+    angle = 0.5 * np.arctan2(-2 * slope, gap)
+    return np.cos(angle), np.sin(angle)
 
 
 def common_axes(covariances: FloatArray) -> FloatArray:
@@ -197,26 +224,6 @@ def common_axes(covariances: FloatArray) -> FloatArray:
     # Unequal weights: axes on which one mixture of the covariances ties must not be taken for a tie of all.
     weights = (1 + np.arange(covariances.shape[-3])) / np.trace(covariances, axis1=-2, axis2=-1)
     return np.linalg.eigh(np.einsum("...k,...kde->...de", weights, covariances))[1]
-
-
-def _turned(scatters: FloatArray, axes: FloatArray) -> FloatArray:
-    """Scatters (..., C, D, D) in the coordinates of common axes (..., D, D)."""
-    axes = axes[..., None, :, :]
-    return np.asarray(np.swapaxes(axes, -1, -2) @ scatters @ axes)
-
-
-def _best_rotation(precisions: FloatArray, turned: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Orthogonal (..., D, D) turning each plane (first, second) so that sum_k tr(P_k W_k) is least."""
-    contrast = precisions[..., first] - precisions[..., second]
-    slope = (contrast * turned[..., first, second]).sum(axis=-2)
-    gap = (contrast * (turned[..., second, second] - turned[..., first, first])).sum(axis=-2)
-    angle = 0.5 * np.arctan2(-2 * slope, gap)
-    dim = turned.shape[-1]
-    rotation = np.broadcast_to(np.eye(dim), (*angle.shape[:-1], dim, dim)).copy()
-    rotation[..., first, first] = rotation[..., second, second] = np.cos(angle)
-    rotation[..., second, first] = np.sin(angle)
-    rotation[..., first, second] = -rotation[..., second, first]
-    return rotation
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The whole state of a fit in a file, so that a killed fit goes on where it was and ends with the same bits."""
+"""State of a fit in a file, so that a killed fit resumes with bit-identical results."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,10 @@ from egmm.em.problem import Evaluation, Problem
 from egmm.em.statistics import Statistics
 
 STEPS_BETWEEN = 5
-"""Steps between writes: a few passes are all that a killed fit repeats."""
+"""Steps between writes."""
 
 VERSION = 2
-"""Of the file's content."""
+"""Version of the file's content."""
 
 RECORDS = {
     "evaluation": Evaluation,
@@ -39,7 +39,7 @@ class Checkpoint:
     path : Path
         The file.
     settings : iterable
-        All that decides the fit's course; a file written under others is refused.
+        Everything that determines the fit; a file with other settings is an error.
     """
 
     def __init__(self, path: Path, settings: Iterable[Any]) -> None:
@@ -51,7 +51,7 @@ class Checkpoint:
         self._fingerprint = hashlib.sha256(text.encode()).hexdigest()
 
     def read(self) -> dict[str, Any] | None:
-        """Return what the file holds; None where there is no file."""
+        """Contents of the file; None if there is no file."""
         if not self._path.exists():
             return None
         try:
@@ -62,12 +62,12 @@ class Checkpoint:
         except (OSError, ValueError, KeyError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
             raise ValueError(
-                f"checkpoint {self._path} cannot be read ({why}); name another file, or delete it to start anew."
+                f"checkpoint {self._path} cannot be read ({why}); use another file, or delete it to start again."
             ) from error
         if fingerprint != self._fingerprint:
             raise ValueError(
                 f"checkpoint {self._path} belongs to a fit of other data or with other parameters; "
-                "delete it or name another file."
+                "delete it or use another file."
             )
         return dict(arrays)
 
@@ -92,7 +92,7 @@ class Checkpoint:
     def unpack(
         self, arrays: Mapping[str, Any], problem: Problem, tol: FloatArray, *, accelerate: bool, gives_up: bool
     ) -> Ascent:
-        """The ascent that was written, on the same problem."""
+        """The saved ascent, on the same problem."""
         return Ascent(
             problem,
             tol,
@@ -114,15 +114,19 @@ def _flattened(prefix: str, record: Any) -> dict[str, Any]:
     """Arrays of nested records by their names."""
     found: dict[str, Any] = {}
     for name, part in record._asdict().items():
+        if part is None:
+            continue
         found |= _flattened(f"{prefix}.{name}", part) if isinstance(part, tuple) else {f"{prefix}.{name}": part}
     return found
 
 
 def _unflattened(prefix: str, kind: Any, arrays: Mapping[str, Any]) -> Any:
     """The record whose arrays these are."""
-    return kind(
-        *(
-            _unflattened(f"{prefix}.{name}", RECORDS[name], arrays) if name in RECORDS else arrays[f"{prefix}.{name}"]
-            for name in kind._fields
-        )
-    )
+    parts: dict[str, Any] = {}
+    for name in kind._fields:
+        key = f"{prefix}.{name}"
+        if name in RECORDS:
+            parts[name] = _unflattened(key, RECORDS[name], arrays)
+        elif key in arrays or name not in kind._field_defaults:
+            parts[name] = arrays[key]
+    return kind(**parts)

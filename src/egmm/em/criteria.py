@@ -1,4 +1,4 @@
-"""Criteria that fits are compared by."""
+"""Criteria for comparing fits."""
 
 from collections.abc import Sequence
 from math import inf, isclose, isnan
@@ -7,22 +7,34 @@ import numpy as np
 
 from egmm._checks import FloatArray
 from egmm.em.covariance import n_covariance_parameters
+from egmm.em.parameters import is_empty
 from egmm.em.prior import n_weighted
 
 CRITERIA = {"ebic": True, "bic": False, "icl": False, "aic": False}
 """Criteria of mixtures, and whether higher is better."""
 
 SAME = 1e-9
-"""Share of a log-likelihood by which two ascents to one maximum may differ."""
+"""Relative difference of log-likelihoods of two ascents to one maximum."""
 
 
 def n_free_parameters(
-    weights: FloatArray, n_features: int, shares: FloatArray, covariance: str, certainty: float, n_rows: float
+    weights: FloatArray,
+    n_features: int,
+    shares: FloatArray,
+    covariance: str,
+    certainty: float,
+    n_rows: float,
+    n_factors: int = 0,
+    *,
+    tails: bool = False,
 ) -> int:
-    """Parameters that EBIC charges for."""
+    """Number of parameters in EBIC."""
     n_clusters = shares.shape[1]
-    n_own = n_covariance_parameters(covariance, n_clusters, n_features)
-    return n_weighted(weights, shares, certainty, n_rows) - 1 + n_clusters * n_features + n_own
+    n_own = n_covariance_parameters(covariance, n_clusters, n_features, n_factors)
+    # The density of noise is one more, read off the rows' box.
+    n_noise = int(is_empty(shares).any())
+    n_weights = n_weighted(weights, shares, certainty, n_rows) - 1
+    return n_weights + n_clusters * n_features + n_own + n_noise + tails
 
 
 def ebic_of(log_likelihood: float, n_parameters: int, n_rows: float) -> float:
@@ -37,7 +49,7 @@ def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters
 
 
 def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
-    """Position of the highest score of sound fits, or of all where none is sound.
+    """Position of the highest score among sound fits, or among all if none is sound.
 
     It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
     rows where models are one and the same: of a single cluster, those that differ in what clusters share.

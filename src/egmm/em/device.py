@@ -38,6 +38,10 @@ def units_there(units: Units, where: Place, dtype: Any) -> UnitsThere:
     return UnitsThere(high, low, scale, units.log_volume)
 
 
+HERE = {"is_far", "degrees", "kappa"}
+"""Which fits are far stays on the host, where it is looked at; heavy tails are for NumPy's arrays alone."""
+
+
 class Carried(NamedTuple):
     """What a pass reads, on a device. Types are those of NumPy's arrays, whose place these take."""
 
@@ -47,8 +51,8 @@ class Carried(NamedTuple):
 
 
 def carried(model: Components, shares: FloatArray, units: Units, where: Place, dtype: Any) -> Carried:
-    """Carry what a pass reads to a device; which fits are far stays on the host, where it is looked at."""
-    parts = {name: where.array(part, dtype) for name, part in model._asdict().items() if part.dtype.kind == "f"}
+    """Carry what a pass reads to a device."""
+    parts = {name: where.array(part, dtype) for name, part in model._asdict().items() if name not in HERE}
     return Carried(model._replace(**parts), where.array(shares, dtype), units_there(units, where, dtype))
 
 

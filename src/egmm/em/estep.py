@@ -14,14 +14,16 @@ import numpy as np
 
 from egmm._arrays import NUMPY, namespace, to_host
 from egmm._checks import FloatArray
-from egmm.em.parameters import Components, is_identity
+from egmm.em.factors import is_low_rank, low_rank_traces
+from egmm.em.parameters import Components, is_identity, whiten
 from egmm.em.statistics import Statistics
+from egmm.em.tails import tail_sums, tailed
 
 CHUNK_ENTRIES = 2**18
-"""Masses held at a time: they stay in the cache."""
+"""Masses per chunk, sized for the cache."""
 
 LEAST_CHUNK = 128
-"""Rows of a chunk at least: matrix products with fewer are slow."""
+"""Minimum rows per chunk; matrix products with fewer are slow."""
 
 
 class Joint(NamedTuple):
@@ -33,6 +35,8 @@ class Joint(NamedTuple):
     """(B, n) their sum over the sets."""
     peak: FloatArray
     """(B, n)."""
+    pull: FloatArray | None = None
+    """(M, B, n) u, where tails are heavy."""
 
     @property
     def log_density(self) -> FloatArray:
@@ -40,10 +44,17 @@ class Joint(NamedTuple):
         return namespace(self.total).log(self.total) + self.peak
 
 
-def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: FloatArray) -> Statistics:
+def e_step(
+    z: FloatArray,
+    weight: FloatArray | None,
+    model: Components,
+    shares: FloatArray,
+    log_evidence: FloatArray | None = None,
+) -> Statistics:
     """Masses of rows, given by their monomials (n, F), reduced to sums that add [eq_EMemb, eq_EMP, eq_B].
 
-    `weight` is (n,), or (B, n) where every fit weighs the rows in its own way.
+    `weight` is (n,), or (B, n) where every fit weighs the rows in its own way. `log_evidence` (n, M) has the logarithms
+    of what else is known about each row and focal set.
     """
     xp = namespace(z)
     n_fits, n_clusters, n_monomials = model.theta.shape
@@ -51,13 +62,15 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
     set_counts = np.zeros((n_focal, n_fits))
     sums = np.zeros((n_clusters * n_fits, n_monomials))
     log_likelihood = np.zeros(n_fits)
+    tails = None if model.degrees is None else np.zeros((n_fits, n_focal + 2))
     size = max(LEAST_CHUNK, CHUNK_ENTRIES // (n_focal * n_fits))
     n_rows = z.shape[0]
     for first in range(0, n_rows, size):
         last = min(first + size, n_rows)
         part = z[first:last, ...]
         part_weight = None if weight is None else weight[..., first:last]
-        joint = joint_masses(part, model, shares)
+        part_evidence = None if log_evidence is None else log_evidence[first:last]
+        joint = joint_masses(part, model, shares, part_evidence)
         mass, value = joint.mass, joint.log_density
         if part_weight is None:
             mass /= joint.total
@@ -67,10 +80,14 @@ def e_step(z: FloatArray, weight: FloatArray | None, model: Components, shares: 
         # What EM's steps gain is less than single precision has digits for.
         log_likelihood += np.add.reduce(to_host(value), axis=1, dtype=np.float64)
         set_counts += to_host(xp.sum(mass, axis=-1))
+        if tails is not None and joint.pull is not None:
+            tails += tail_sums(mass, joint.pull, part_weight, model)
+            mass *= joint.pull
         shared_out = _shared_out(mass, shares)
         sums += to_host(xp.reshape(shared_out, (n_clusters * n_fits, -1)) @ part)
     sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
-    return Statistics(np.ascontiguousarray(set_counts.T), np.ascontiguousarray(sums), log_likelihood)
+    counts, pooled = np.ascontiguousarray(set_counts.T), np.zeros((n_fits, 0))
+    return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood, tails)
 
 
 def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
@@ -81,13 +98,35 @@ def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
     return xp.reshape(shares.T @ xp.reshape(mass, (shares.shape[0], -1)), (-1, *mass.shape[1:]))
 
 
-def joint_masses(z: FloatArray, model: Components, shares: FloatArray) -> Joint:
+def joint_masses(z: FloatArray, model: Components, shares: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
     """Masses of rows before they are normalised, from the monomials (n, F)."""
+    scores, pull = _set_scores(z, model, shares)
+    return joint_of(scores, log_evidence)._replace(pull=pull)
+
+
+def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArray:
+    """log pi_j N_j(x) of the focal sets, (M, B, n); relative to the reference where the covariance is shared."""
+    return _set_scores(z, model, shares)[0]
+
+
+def _set_scores(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """The same, and how much rows pull (M, B, n) where tails are heavy."""
     xp, scores = namespace(z), _scores(z, model)
     if not is_identity(shares):
         n_focal, n_clusters = shares.shape
         scores = xp.reshape(shares @ xp.reshape(scores, (n_clusters, -1)), (n_focal, *scores.shape[1:]))
+    pull = None
+    if model.kappa is not None:
+        scores, pull = tailed(scores + model.kappa.T[:, :, None], model)
     scores += model.log_weights.T[:, :, None]
+    return scores, pull
+
+
+def joint_of(scores: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
+    """Masses before they are normalised, from their logarithms (M, B, n), which are overwritten."""
+    if log_evidence is not None:
+        scores += log_evidence.T[:, None, :]
+    xp = namespace(scores)
     peak = xp.max(scores, axis=0)
     scores -= peak
     scores = np.exp(scores, out=scores) if xp is NUMPY else xp.exp(scores)
@@ -113,7 +152,7 @@ def _factored_scores(z: FloatArray, model: Components, at: int) -> FloatArray:
     rows = z[:, 1 : 1 + dim]
     halves = []
     for k in range(n_clusters):
-        offsets = _scaled(rows, factors[min(k, factors.shape[0] - 1), ...])
+        offsets = whiten(rows, factors[min(k, factors.shape[0] - 1), ...])
         offsets -= whitened[k, ...]
         halves.append(-0.5 * _squared_lengths(offsets))
     scores = namespace(z).stack(halves)
@@ -124,12 +163,7 @@ def _factored_scores(z: FloatArray, model: Components, at: int) -> FloatArray:
 
 def _half_norms(rows: FloatArray, factor: FloatArray) -> FloatArray:
     """Half of the squared distances from the centre, (n,)."""
-    return 0.5 * _squared_lengths(_scaled(rows, factor))
-
-
-def _scaled(rows: FloatArray, factor: FloatArray) -> FloatArray:
-    """Rows times a factor (D, D) of a precision, or roots (D,) of precisions."""
-    return rows * factor if factor.ndim == 1 else rows @ factor
+    return 0.5 * _squared_lengths(whiten(rows, factor))
 
 
 def _squared_lengths(rows: FloatArray) -> FloatArray:
@@ -165,16 +199,20 @@ def log_likelihood(statistics: Statistics, model: Components, weight: FloatArray
 
 
 def traces(scatter: FloatArray, factors: FloatArray) -> FloatArray:
-    """tr(U' S U) of scatters (..., D, D) or (..., D) and factors (..., D, D) or (..., D)."""
+    """tr(U' S U) of scatters (..., D, D) or (..., D) and factors (..., D, D), (..., D) or of low rank."""
     is_diagonal = factors.ndim == 2
     if is_diagonal:
         variances = scatter if scatter.ndim == 2 else np.einsum("...dd->...d", scatter)
         return np.asarray((variances * factors**2).sum(axis=-1))
+    if is_low_rank(factors):
+        return low_rank_traces(scatter, factors)
     return np.asarray(((scatter @ factors) * factors).sum(axis=(-1, -2)))
 
 
 def entropy(statistics: Statistics, model: Components) -> FloatArray:
     """Entropies (B,) of all masses, sum_ij -m_ij log m_ij: the log-likelihood minus its expected complete part Q."""
+    if statistics.tails is not None:
+        return np.asarray(statistics.tails[:, -1])
     with np.errstate(invalid="ignore"):
         weighted = np.where(statistics.set_counts > 0, statistics.set_counts * model.log_weights, 0.0).sum(axis=1)
     expected = weighted + (model.theta * statistics.sums).sum(axis=(1, 2))

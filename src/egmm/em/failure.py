@@ -1,16 +1,18 @@
-"""Why a fit has no next step, or no first, in words that name the cluster and the way out."""
+"""Error messages of fits that cannot start or continue."""
 
 import numpy as np
 
 from egmm._checks import FloatArray
 from egmm.em import soundness
 from egmm.em.ascent import Ascent
+from egmm.em.covariance import COMMON_UNITS
+from egmm.em.factors import dense
 from egmm.em.mstep import EMPTY, unsound_clusters
 from egmm.em.parameters import take
 
 
 def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray | None = None) -> str:
-    """Say why a fit has no next step, or no first; `group_counts` (C,) are the rows it started from."""
+    """Reason why a fit cannot start or continue; `group_counts` (C,) are the rows it started from."""
     one = np.array([at])
     problem, evaluation = ascent.problem.take(one), take(ascent.state.evaluation, one)
     history = ascent.log_likelihoods(at)
@@ -21,10 +23,15 @@ def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray |
         if diverged.any():
             return _diverged([str(k + 1) for k in np.flatnonzero(diverged)], n_iter)
         params, _ = problem.maximise(evaluation.vector, params)
+    if (ratio := layout.scale.max() / layout.scale.min()) > COMMON_UNITS.get(covariance, np.inf):
+        return (
+            f"the deviations of features differ by a factor of {ratio:.1g}, too much for the {covariance} covariance, "
+            "which compares them; standardize X, or use a model that does not, such as 'EEI' or 'VVI'."
+        )
     if layout.is_shared:
         smallest, what = params.variances.min(), "variance"
-        if smallest > 0:
-            smallest, what = np.linalg.eigvalsh(params.covariances[0, 0])[0], "eigenvalue"
+        if smallest > 0 and not layout.diagonal:
+            smallest, what = np.linalg.eigvalsh(dense(params.covariances)[0, 0])[0], "eigenvalue"
         return (
             f"covariance is not positive definite at iteration {n_iter} (smallest {what} {smallest:.3g}); "
             "raise reg_covar."
@@ -50,7 +57,6 @@ def why_not(ascent: Ascent, at: int, covariance: str, group_counts: FloatArray |
 def _diverged(clusters: list[str], n_iter: int) -> str:
     which = f"cluster {clusters[0]} has" if len(clusters) == 1 else f"clusters {', '.join(clusters)} have"
     return (
-        f"{which} run away at iteration {n_iter}, far beyond all rows: none is of such a cluster alone, and "
-        "meta-clusters are likelier without it; use fewer clusters, another start or one covariance for all, "
-        "such as 'EEE'."
+        f"{which} diverged at iteration {n_iter}, far beyond all rows: no row belongs to it alone, so its mean is "
+        "not constrained; use fewer clusters, another start or one covariance for all, such as 'EEE'."
     )

@@ -7,7 +7,7 @@ Models of as many clusters and of one form are fitted together, as a batch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,23 +17,38 @@ from egmm._checks import FloatArray, IntArray
 from egmm.em import soundness
 from egmm.em.ascent import CONVERGED, FAILED, LOST, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
+from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import is_diagonal, monomial_kind
-from egmm.em.criteria import SAME
+from egmm.em.criteria import SAME, ebic_of, n_free_parameters
 from egmm.em.estep import entropy
+from egmm.em.evidence import Evidence, gather, matched_seeds, seeds
 from egmm.em.failure import why_not
-from egmm.em.mstep import Layout, Settings, are_determined, overlap_matrices, warn_no_mass
-from egmm.em.parameters import Parameters, take
+from egmm.em.incomplete import pattern_order
+from egmm.em.mstep import Layout, RowTotals, Settings, are_determined, overlap_matrices, warn_no_mass
+from egmm.em.noise import Box, likely_clean, with_noise
+from egmm.em.parameters import Parameters, concatenated, is_empty, put, take
 from egmm.em.prior import Prior, PriorTerms, prior_terms
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.sample import Sample
-from egmm.em.start import Groups, focal_weights, group_sums, make_ridge, start_parameters, sums_by_means
-from egmm.em.statistics import Moments, Statistics, moments
+from egmm.em.start import (
+    LOW_RANK_RIDGE,
+    RIDGE,
+    Groups,
+    focal_weights,
+    group_sums,
+    make_ridge,
+    start_parameters,
+    sums_by_means,
+    sums_by_seeds,
+)
+from egmm.em.statistics import Moments, Statistics
 from egmm.em.summary import DataSummary, check_distinct
+from egmm.em.tails import FIRST_DEGREES
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
 
 CLASSICAL_TOL = 1e-4
-"""Tolerance of a classical mixture that is only a start."""
+"""Tolerance of a classical mixture used as a start."""
 
 TRIAL_ROWS, TRIAL_TOL = 5_000, 1e-3
 """Rows of a large sample that the classical mixture is fitted to, and the tolerance there."""
@@ -45,17 +60,22 @@ is further than that from the one of all rows."""
 SECONDS_PER_SET = 25e-9
 SECONDS_PER_PRODUCT = 2e-9
 LEAST_SECONDS = 10.0
-"""NumPy's time for all passes of a job above which the kernel is worth compiling."""
+"""Seconds of NumPy passes above which the kernel is worth compiling."""
 
 EXPECTED_PASSES = 60
+
+MOST_SEEDS = 20_000
+"""Labelled rows that a start looks at."""
+FALLS = 2
+"""Numbers of factors in a row without a higher EBIC after which no more are tried."""
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A model to be fitted, and how."""
+    """A model to fit, with its settings."""
 
     covariance: str
-    """One of the 14 codes."""
+    """One of the 14 codes, or 'low-rank'."""
     shares: FloatArray
     """(M, C) W of the focal sets."""
     init: str | FloatArray | IntArray | Parameters
@@ -70,6 +90,16 @@ class Specification:
     engine: str = "numpy"
     gives_up: bool = False
     """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    evidence: Evidence | None = None
+    """Labels and links of the rows."""
+    noise: Box | None = None
+    """Where noise may lie, if the empty set is a focal set."""
+    tails: bool = False
+    """Whether tails are heavy."""
+    n_factors: int = 0
+    """Of a low-rank covariance, the most to try where `chooses_factors`."""
+    chooses_factors: bool = False
+    """Whether EBIC chooses the number of factors."""
 
     @property
     def is_named(self) -> bool:
@@ -79,7 +109,8 @@ class Specification:
     @property
     def form(self) -> tuple[Any, ...]:
         """What models must have in common to be fitted together."""
-        return self.shares.shape, self.shares.tobytes(), monomial_kind(self.covariance), is_diagonal(self.covariance)
+        kind, diagonal = monomial_kind(self.covariance), is_diagonal(self.covariance)
+        return self.shares.shape, self.shares.tobytes(), kind, diagonal, self.n_factors
 
 
 @dataclass(frozen=True)
@@ -95,13 +126,25 @@ class FitResult:
     is_converged: bool
     is_degenerate: bool
     is_given_up: bool
-    """Whether the ascent was ended because it had degenerated."""
+    """Whether the ascent was stopped because it degenerated."""
     is_interrupted: bool
 
     @property
     def log_likelihood(self) -> float:
         """Total log-likelihood."""
         return float(self.evaluation.log_likelihood[0])
+
+    @property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return float(self.problem.settings.weight[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        one = self.specification
+        args = (self.means.shape[1], one.shares, one.covariance, one.certainty, self.weight, one.n_factors)
+        return n_free_parameters(self.weights, *args, tails=one.tails)
 
     @property
     def entropy(self) -> float:
@@ -120,8 +163,17 @@ class FitResult:
         return np.asarray(self.evaluation.params.means[0] * units.scale + units.centre)
 
     @property
+    def degrees(self) -> float | None:
+        """Degrees of freedom, where tails are heavy."""
+        found = self.evaluation.params.degrees
+        return None if found is None else float(found[0])
+
+    @property
     def covariances(self) -> FloatArray:
-        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone."""
+        """(D, D) or (D,) where clusters share it, (C, D, D) or (C, D) else; diagonal models have variances alone.
+
+        Low-rank ones, (D, 1 + q), have noise variances beside loadings.
+        """
         return self._out(self.evaluation.params.covariances[0])
 
     def _out(self, covariances: FloatArray) -> FloatArray:
@@ -131,13 +183,13 @@ class FitResult:
 
 
 class Failure(NamedTuple):
-    """Why there is no fit."""
+    """The reason why there is no fit."""
 
     message: str
 
 
 def choose_engine(engine: str, seconds: float) -> str:
-    """The engine of a job whose passes would take NumPy so long: compile where that is worth it."""
+    """Engine of a job with this many seconds of NumPy passes."""
     if engine != "auto":
         return engine
     return "numba" if seconds > LEAST_SECONDS else "numpy"
@@ -145,7 +197,8 @@ def choose_engine(engine: str, seconds: float) -> str:
 
 def seconds_in_numpy(size: tuple[float, int], shares: FloatArray, covariance: str) -> float:
     """About what one pass takes over rows of this size, (n_rows, n_features)."""
-    (n_rows, n_features), (n_focal, n_clusters), kind = size, shares.shape, monomial_kind(covariance)
+    (n_rows, n_features), (n_focal, n_clusters) = size, shares.shape
+    kind = monomial_kind(covariance, is_absolute=bool(is_empty(shares).any()))
     n_products = {"linear": n_features, "diagonal": 2 * n_features, "full": n_features * n_features}[kind]
     return n_rows * (SECONDS_PER_SET * n_focal + SECONDS_PER_PRODUCT * n_clusters * n_products)
 
@@ -183,12 +236,38 @@ def fit_all(
     checkpoint: Checkpoint | None = None,
 ) -> list[FitResult | Failure]:
     """Fit models of one form together; they differ in covariance model and prior alone."""
+    if specifications[0].chooses_factors:
+        return [_with_best_factors(rows, summary, one, report) for one in specifications]
     batch = _Batch(rows, summary, specifications, report, checkpoint)
     return batch.run()
 
 
+def _with_best_factors(
+    rows: RowSource, summary: DataSummary, specification: Specification, report: Report | None
+) -> FitResult | Failure:
+    """The fit whose number of factors has the highest EBIC; each begins where the one of fewer factors has ended."""
+    best: FitResult | None = None
+    best_ebic, n_lower, init = -np.inf, 0, specification.init
+    for n_factors in range(1, specification.n_factors + 1):
+        one = replace(specification, n_factors=n_factors, chooses_factors=False, init=init)
+        result = fit_all(rows, summary, [one], report=report)[0]
+        if isinstance(result, Failure):
+            return best or result
+        ebic = ebic_of(result.log_likelihood, result.n_parameters, result.weight)
+        n_lower = 0 if ebic > best_ebic else n_lower + 1
+        if n_lower == 0:
+            best, best_ebic = result, ebic
+        if n_lower == FALLS or result.is_interrupted:
+            break
+        params = result.evaluation.params
+        nothing = np.zeros_like(params.covariances[..., :1])
+        init = params._replace(covariances=np.concatenate([params.covariances, nothing], axis=-1))
+    assert best is not None
+    return best
+
+
 class Starts(NamedTuple):
-    """Where ascents begin."""
+    """Starts of ascents."""
 
     params: Parameters
     ridge: FloatArray
@@ -198,7 +277,7 @@ class Starts(NamedTuple):
 
 
 class _Batch:
-    """Fits of one form under way."""
+    """State of the fits of one form."""
 
     def __init__(
         self,
@@ -208,23 +287,22 @@ class _Batch:
         report: Report | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self.rows, self.summary, self.specifications = rows, summary, list(specifications)
+        self.rows, self.order = _by_pattern(rows) if summary.has_missing else (rows, None)
+        self.summary, self.specifications = summary, list(specifications)
         self.report, self.checkpoint = report, checkpoint
         self.first = first = self.specifications[0]
-        self.layout = Layout(
-            first.shares,
-            monomial_kind(first.covariance),
-            is_diagonal(first.covariance),
-            summary.units.scale,
-            first.certainty,
-        )
+        scale, pools = summary.units.scale, summary.has_missing
+        args = (first.covariance, first.shares, scale, first.certainty)
+        options: dict[str, Any] = {"noise": first.noise, "tails": first.tails, "n_factors": first.n_factors}
+        self.layout = Layout.of(*args, pools=pools, **options)
+        self.evidence = None if first.evidence is None else first.evidence.ordered(self.order)
         self.failures: dict[int, str] = {}
         self.group_counts: dict[int, FloatArray] = {}
         """Rows of the groups that each specification started from last."""
         self.is_interrupted = False
 
     def run(self) -> list[FitResult | Failure]:
-        """Ascend from every start; keep the best of each model, a degenerate one only where there is no other."""
+        """Ascend from every start; keep the best of each model, a degenerate one only if there is no other."""
         resumed = None if self.checkpoint is None else self.checkpoint.read()
         try:
             if resumed is not None:
@@ -256,11 +334,11 @@ class _Batch:
         return self._ascent(problem, starts, self._total()), starts.owner
 
     def _on_sample(self, starts: Starts) -> tuple[Ascent, IntArray] | None:
-        """Ascents on the sample, where rows are many, of which the best are kept; None where rows are few."""
+        """The best ascents on the sample; None if there are too few rows for sampling."""
         sample, total = self.summary.sample, self._total()
-        if not self.first.is_named or not self.first.accelerate or sample is None:
+        if not self.first.is_named or not self.first.accelerate or sample is None or self.evidence is not None:
             return None
-        if total.weight <= MANY_TIMES * sample.weights.sum():
+        if total.whole.weight <= MANY_TIMES * sample.weights.sum():
             return None
         part = self._part(sample)
         problem = self._problem(part.rows, part.total, starts.ridge, starts.owner)
@@ -270,72 +348,120 @@ class _Batch:
         is_degenerate = soundness.are_degenerate(ascent.problem, ascent.state.evaluation, ascent.first_covariances)
         kept = {number: at for number, at in best.items() if not is_degenerate[at] or self.is_interrupted}
         if len(kept) < len(self.specifications):
-            # What fails on the sample may succeed on all rows: those begin at their starts.
+            # Fits that fail on the sample may succeed on all rows: they begin at their starts.
             return None if not kept else self._mixed(ascent, starts, kept)
         at = np.array([kept[number] for number in sorted(kept)])
         return _taken(ascent, at), np.array(sorted(kept))
 
     def _mixed(self, ascent: Ascent, starts: Starts, kept: dict[int, int]) -> tuple[Ascent, IntArray]:
-        """Ascents that begin where the sample's has ended, and those whose sample failed at their starts."""
+        """Ascents that continue from the sample, or from their starts if the sample failed."""
         places = [at for at in range(len(starts.owner)) if kept.get(int(starts.owner[at]), at) == at]
         taken, owner = _taken(ascent, np.array(places)), starts.owner[places]
         for slot, at in enumerate(places):
             if int(owner[slot]) not in kept:
                 begun = take(starts.params, np.array([at]))
-                for part, value in zip(taken.state.evaluation.params, begun, strict=True):
-                    part[slot] = value[0]
+                put(taken.state.evaluation.params, np.array([slot]), begun)
                 taken.state.memory.n_kept[slot] = 0
         return taken, owner
 
     def _starts(self) -> Starts:
+        """Where ascents begin; with noise also where the rows that are near others would begin."""
+        if isinstance(self.first.init, Parameters):
+            return self._from_parameters(self.first.init)
+        if self.layout.noise is None:
+            starts = self._starts_on(self.summary.sample)
+            degrees = np.full(len(starts.owner), FIRST_DEGREES) if self.layout.tails else None
+            return starts._replace(params=starts.params._replace(degrees=degrees))
+        samples = [self.summary.sample]
+        if samples[0] is not None:
+            samples.append(likely_clean(self.summary.completed(samples[0]), self.summary.units))
+        found, failure = [], ValueError()
+        for sample in samples:
+            try:
+                found.append(self._starts_on(sample))
+            except ValueError as error:
+                failure = error
+        if not found:
+            raise failure
+        starts, shares = concatenated(found), self.layout.shares
+        weights = starts.params.weights
+        if not (isinstance(self.first.init, str) and self.first.init == "mixture"):
+            # Means that noise has drawn away are brought back before meta-clusters can do a cluster's work.
+            weights = focal_weights(np.ones((len(weights), shares.shape[1])), shares)
+        weights = with_noise(weights, is_empty(shares))
+        return starts._replace(params=starts.params._replace(weights=weights))
+
+    def _starts_on(self, sample: Sample | None) -> Starts:
+        """Named starts on a sample, or a given start."""
         first, n_clusters = self.first, self.layout.shares.shape[1]
-        if isinstance(first.init, Parameters):
-            return self._from_parameters(first.init)
+        assert not isinstance(first.init, Parameters)
+        if isinstance(first.init, str) and self.evidence is not None and self.evidence.has_labels:
+            return self._from_evidence(self.evidence)
         if isinstance(first.init, str):
-            assert self.summary.sample is not None
-            check_distinct(self.summary.sample, n_clusters)
+            assert sample is not None
+            check_distinct(sample, n_clusters)
             if first.init == "mixture":
-                return self._classical()
-            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, self.summary.sample)
-            return self._from_labels(self._part(self.summary.sample), [one[0] for one in labellings], self.layout)
-        kind, units = "diagonal" if self.layout.diagonal else "full", self.summary.units
+                return self._classical(sample)
+            labellings = self.summary.labellings(n_clusters, first.init, first.n_init, sample)
+            return self._from_labels(self._part(sample), [one[0] for one in labellings], self.layout)
+        kind, units = self.layout.start_kind, self.summary.units
+        options: dict[str, Any] = {"units": units, "kind": kind, "completion": self.summary.completion}
         given = None
         if first.init.ndim == 1:
-            group = partial(group_sums, units=units, n_clusters=n_clusters, kind=kind)
-            statistics = self.rows.reduce(group, first.init)
+            labels = first.init if self.order is None else first.init[self.order]
+            statistics = self.rows.reduce(partial(group_sums, n_clusters=n_clusters, **options), labels)
         else:
             means = np.asarray(first.init, dtype=np.float64)
             given = (means - units.centre) / units.scale
-            statistics = self.rows.reduce(partial(sums_by_means, units=units, means=means, kind=kind))
+            statistics = self.rows.reduce(partial(sums_by_means, means=means, **options))
         return self._from_groups([statistics], given, self._total(), self.layout)
+
+    def _from_evidence(self, evidence: Evidence) -> Starts:
+        """Starts from the means of labelled rows, and from unlabelled ones whose clusters are matched to the labels."""
+        units, completion, sample = self.summary.units, self.summary.completion, self.summary.sample
+        kind, n_clusters = "diagonal" if self.layout.diagonal else "full", self.layout.shares.shape[1]
+        places = np.flatnonzero(evidence.crisp >= 0)[:MOST_SEEDS]
+        labelled, labels = gather(self.rows, places, len(evidence.crisp))[0], evidence.crisp[places]
+        assert sample is not None
+        assert isinstance(self.first.init, str)
+        others = units.rows(self.summary.completed(sample).rows)
+        rows = units.rows(labelled if completion is None else completion(labelled))
+        found = [seeds(rows, labels, others, n_clusters)]
+        for labellings in self.summary.labellings(n_clusters, self.first.init, self.first.n_init, sample):
+            found.extend(matched_seeds(rows, labels, others, one, n_clusters) for one in labellings)
+        groups = [partial(sums_by_seeds, units=units, seeds=one, kind=kind, completion=completion) for one in found]
+        sums = [self.rows.reduce(group, evidence.crisp) for group in groups]
+        return self._from_groups(sums, None, self._total(), self.layout)
 
     def _from_parameters(self, params: Parameters) -> Starts:
         owner = np.arange(len(self.specifications))
-        repeated = Parameters(*(np.repeat(part, len(owner), axis=0) for part in params))
+        repeated = take(params, np.zeros(len(owner), dtype=np.int64))
         return Starts(repeated, self._ridges(repeated.variances.mean(axis=1)), owner)
 
     def _from_labels(self, part: "_Part", labels: list[IntArray], layout: Layout) -> Starts:
-        kind = "diagonal" if layout.diagonal else "full"
-        args = (self.summary.units, layout.shares.shape[1], kind)
-        sums = [group_sums(part.sample.rows, part.sample.weights, one, *args) for one in labels]
+        args = (self.summary.units, layout.shares.shape[1], layout.start_kind)
+        rows, weights = self.summary.completed(part.sample)
+        sums = [group_sums(rows, weights, one, *args) for one in labels]
         return self._from_groups(sums, None, part.total, layout)
 
-    def _from_groups(self, sums: list[Statistics], given: FloatArray | None, total: Moments, layout: Layout) -> Starts:
+    def _from_groups(
+        self, sums: list[Statistics], given: FloatArray | None, total: DataMoments, layout: Layout
+    ) -> Starts:
         """Starts of every model from every grouping."""
         n_models = len(self.specifications)
-        statistics = Statistics(*(np.concatenate([*column] * n_models) for column in zip(*sums, strict=True)))
+        statistics = concatenated(sums * n_models)
         owner = np.repeat(np.arange(n_models), len(sums))
-        groups = Groups.of(statistics, given, diagonal=layout.diagonal)
+        groups = Groups.of(statistics, given, diagonal=layout.start_kind == "diagonal")
         self.group_counts |= dict(zip(owner.tolist(), groups.moments.counts, strict=True))
         ridge = self._ridges(groups.variances)
         settings = self._settings(total, ridge, owner)
         return Starts(start_parameters(groups, settings, layout), ridge, owner)
 
-    def _classical(self) -> Starts:
+    def _classical(self, sample: Sample) -> Starts:
         """Mixtures of single clusters, fitted to the sample; the other focal sets join the best with little weight."""
-        assert self.summary.sample is not None
-        sample, n_clusters = self.summary.sample, self.layout.shares.shape[1]
-        layout = self.layout._replace(shares=np.eye(n_clusters), certainty=0.0)
+        n_clusters = self.layout.shares.shape[1]
+        options: dict[str, Any] = {"pools": self.summary.has_missing, "n_factors": self.first.n_factors}
+        layout = Layout.of(self.first.covariance, np.eye(n_clusters), self.layout.scale, **options)
         found: dict[tuple[int, int], Parameters] = {}
         part = sample.part(TRIAL_ROWS)
         stages = [(part, TRIAL_TOL, True), (sample, CLASSICAL_TOL, False)]
@@ -354,7 +480,7 @@ class _Batch:
         if not found:
             raise ValueError(next(iter(self.failures.values())))
         keys = sorted(found)
-        params = Parameters(*(np.concatenate(column) for column in zip(*(found[key] for key in keys), strict=True)))
+        params = concatenated([found[key] for key in keys])
         params = params._replace(weights=focal_weights(params.weights, self.layout.shares))
         owner = np.array([number for number, _ in keys])
         return Starts(params, self._ridges(params.variances.mean(axis=1)), owner)
@@ -394,48 +520,63 @@ class _Batch:
 
     # Pieces --------------------------------------------------------------------------------------------------
 
-    def _total(self) -> Moments:
-        return self.summary.total
+    def _total(self) -> DataMoments:
+        return self.summary.moments
 
     def _part(self, sample: Sample) -> "_Part":
-        """Rows of the sample as if they were all."""
+        """The sample in place of all rows."""
         rows = ArrayRows(*sample, n_jobs=1)
-        total = rows.reduce(partial(moments, diagonal=self.summary.total.scatter.ndim == 1))
-        return _Part(sample, rows, total.about(self.summary.units.centre))
+        whole = self.summary.total
+        total = data_moments(rows, diagonal=whole.scatter.ndim == 1).about(whole.centre)
+        return _Part(sample, rows, total)
 
     def _ridges(self, within: FloatArray) -> FloatArray:
         units, total = self.summary.units, self.summary.total
-        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units)
+        share = LOW_RANK_RIDGE if self.layout.n_factors else RIDGE
+        return make_ridge(self.first.reg_covar, within, units.squares(total.variances), units, share)
 
-    def _settings(self, total: Moments, ridge: FloatArray, owner: IntArray) -> Settings:
+    def _settings(self, total: DataMoments, ridge: FloatArray, owner: IntArray) -> Settings:
         units, n_clusters = self.summary.units, self.layout.shares.shape[1]
         models = [self.specifications[number] for number in owner]
         terms = [prior_terms(model.prior, n_clusters, model.covariance, units) for model in models]
-        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
-        if self.layout.diagonal and scatter.ndim == 2:
-            scatter = np.diagonal(scatter)
+        whole, complete = (self._row_totals(part, len(models)) for part in total)
         return Settings(
             np.array([model.covariance for model in models]),
             ridge,
             PriorTerms(*(np.concatenate(column) for column in zip(*terms, strict=True))),
-            np.full(len(models), total.weight),
-            np.broadcast_to(scatter, (len(models), *scatter.shape)),
+            *whole,
+            complete,
         )
 
+    def _row_totals(self, total: Moments, n_fits: int) -> RowTotals:
+        scatter = self.summary.units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+        if self.layout.diagonal and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        return RowTotals(np.full(n_fits, total.weight), np.broadcast_to(scatter, (n_fits, *scatter.shape)))
+
     def _problem(
-        self, rows: RowSource, total: Moments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None
+        self, rows: RowSource, total: DataMoments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None
     ) -> Problem:
-        settings = self._settings(total, ridge, owner)
-        problem = Problem(rows, self.summary.units, layout or self.layout, settings, self.first.engine)
+        settings, has_missing = self._settings(total, ridge, owner), self.summary.has_missing
+        layout = layout or self.layout
+        evidence = self.evidence if rows is self.rows else None
+        engine, units = self.first.engine, self.summary.units
+        problem = Problem(rows, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
         if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
             return problem.keeping_monomials(rows.X, rows.sample_weight)
         return problem
 
-    def _tol(self, total: Moments, owner: IntArray, least: float) -> FloatArray:
-        return np.full(len(owner), max(self.first.tol, least) * total.weight)
+    def _tol(self, total: DataMoments, owner: IntArray, least: float) -> FloatArray:
+        return np.full(len(owner), max(self.first.tol, least) * total.whole.weight)
 
     def _ascent(
-        self, problem: Problem, starts: Starts, total: Moments, *, least_tol: float = 0.0, gives_up: bool | None = None
+        self,
+        problem: Problem,
+        starts: Starts,
+        total: DataMoments,
+        *,
+        least_tol: float = 0.0,
+        gives_up: bool | None = None,
     ) -> Ascent:
         return Ascent.start(
             problem,
@@ -446,7 +587,7 @@ class _Batch:
         )
 
     def _run(self, ascent: Ascent, title: str, owner: IntArray) -> None:
-        """Run ascents to their end. Interrupted, they end where they are, and so do all later ones."""
+        """Run ascents to their end. An interrupt ends them, and all later ones, where they are."""
         if self.is_interrupted:
             return
         is_last = title == "EGMM"
@@ -504,7 +645,7 @@ class _Batch:
         return next(n for n, one in enumerate(self.specifications) if one.covariance == model)
 
     def _why(self, number: int, ascent: Ascent, owner: IntArray) -> str:
-        """Say why a specification has no fit."""
+        """Reason why a specification has no fit."""
         of_model = np.flatnonzero(owner == number)
         if not len(of_model):
             return self.failures[number]
@@ -519,7 +660,15 @@ class _Part(NamedTuple):
 
     sample: Sample
     rows: ArrayRows
-    total: Moments
+    total: DataMoments
+
+
+def _by_pattern(rows: RowSource) -> tuple[RowSource, IntArray | None]:
+    """Rows in memory so ordered that a block has few patterns of missing cells, and their places before."""
+    if not isinstance(rows, ArrayRows):
+        return rows, None
+    order = pattern_order(rows.X)
+    return rows.take(order), order
 
 
 def _taken(ascent: Ascent, at: IntArray) -> Ascent:
@@ -544,7 +693,7 @@ def _is_degenerate(ascent: Ascent, at: int) -> bool:
 
 
 def _best_of(ascent: Ascent, places: IntArray) -> int | None:
-    """The sound one, else the likelier; of two at one maximum, whose clusters may be numbered otherwise, the first."""
+    """The sound fit, else the likelier one; at equal maxima (up to relabelling), the first."""
     best, best_is_degenerate = None, True
     for at in places:
         if ascent.status[at] == FAILED:

@@ -11,7 +11,7 @@ import numpy as np
 
 from egmm._checks import FloatArray, IntArray
 from egmm.em import estep
-from egmm.em.parameters import Components, take
+from egmm.em.parameters import Components, concatenated, take
 from egmm.em.statistics import Statistics, Units, monomials, products
 
 LARGEST_LOG_WEIGHT = 300.0
@@ -20,13 +20,13 @@ LARGEST_LOG_WEIGHT = 300.0
 SECONDS_BEFORE_NOTICE = 1.0
 
 SECONDS_TO_COMPILE = 6.0
-"""About what the kernel takes to compile, once per machine."""
+"""Approximate compile time, once per machine."""
 
 _compiling = threading.Lock()
 
 
 class Density(NamedTuple):
-    """Clusters as the kernel scores them, and the units of rows.
+    """Parameters of the clusters for the kernel, and the units of rows.
 
     With `factors` empty the covariance is shared and cluster k scores ``linear[k] . x + offsets[k]``; else it scores
     ``offsets[k] - |factors[k] x - whitened[k]|^2 / 2``.
@@ -70,7 +70,7 @@ class Sums(NamedTuple):
 
 
 class RowsOut(NamedTuple):
-    """What the kernel says of each row; filled where there are rows."""
+    """Outputs per row; filled if not empty."""
 
     masses: FloatArray
     """(n, M) or (0, 1)."""
@@ -85,7 +85,7 @@ def e_step(
     parts = [
         _one_e_step(X, sample_weight, take(model, np.array([at])), shares, units) for at in range(len(model.theta))
     ]
-    return Statistics(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return concatenated(parts)
 
 
 def _one_e_step(
@@ -110,7 +110,7 @@ def _one_e_step(
     )
     counts = (sums.set_counts @ shares).T
     gathered = np.concatenate([counts, sums.firsts, seconds], axis=1)
-    return Statistics(sums.set_counts, gathered[None], np.array([log_likelihood]))
+    return Statistics(sums.set_counts, gathered[None], np.zeros((1, 0)), np.array([log_likelihood]))
 
 
 def masses(X: FloatArray, model: Components, shares: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
@@ -136,24 +136,24 @@ def _kind(model: Components) -> str:
 
 
 def _is_lost_on_kernel(model: Components, kind: str) -> bool:
-    """Whether the kernel's short form of a shared covariance would lose digits."""
-    return kind == "linear" and bool(model.is_far[0])
+    """Whether the kernel's short form of a shared covariance would lose digits, or tails are heavy."""
+    return model.degrees is not None or (kind == "linear" and bool(model.is_far[0]))
 
 
 def kernel(dtype: str) -> Callable[..., float]:
-    """Return the kernel for rows of this type; the first thread to ask has it compiled, the others wait."""
+    """Kernel for rows of this type; the first thread compiles it, the others wait."""
     with _compiling:
         return _kernel(dtype)
 
 
 def is_compiled() -> bool:
-    """Whether this process has a kernel at hand."""
+    """Whether this process has a compiled kernel."""
     return _kernel.cache_info().currsize > 0
 
 
 @cache
 def _kernel(dtype: str) -> Callable[..., float]:
-    """Compile the kernel or read it from the cache; say so where it takes long."""
+    """Compile the kernel or read it from the cache, with a message if it takes long."""
     from egmm.em.compiled.block import block_pass  # noqa: PLC0415  Numba is loaded only when this engine is used.
 
     density = Density(np.zeros(2), np.ones(2), np.zeros((1, 2)), np.zeros(1), np.empty((0, 2, 2)), np.zeros((1, 2)))
@@ -168,7 +168,7 @@ def _kernel(dtype: str) -> Callable[..., float]:
 
 
 def readable(X: FloatArray) -> tuple[FloatArray, bool]:
-    """Rows as the kernel takes them: contiguous, as they are or (second value) transposed."""
+    """Contiguous rows for the kernel, or (second value) transposed."""
     by_columns = X.strides[0] == X.itemsize and X.shape[1] > 1
     return read_only(np.ascontiguousarray(X.T if by_columns else X)), by_columns
 
@@ -182,7 +182,7 @@ def read_only(array: FloatArray) -> FloatArray:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Say that there is something to compile where it takes long."""
+    """Announce a long compilation."""
     notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
     notice.start()
     try:
@@ -193,11 +193,11 @@ def announced() -> Iterator[None]:
 
 @cache
 def _announce() -> None:
-    """Say it once, where there is an error stream."""
+    """Write the message once, if there is an error stream."""
     if sys.stderr is not None:
         sys.stderr.write(
             f"egmm: compiling the fast engine for this machine, about {SECONDS_TO_COMPILE:.0f} seconds; "
-            "later runs find it in the cache.\n"
+            "later runs use the cache.\n"
         )
 
 
@@ -209,7 +209,8 @@ def _density(model: Components, kind: str, units: Units) -> Density:
         theta = model.theta[0]
         linear, offsets = np.ascontiguousarray(theta[:, 1:]), np.ascontiguousarray(theta[:, 0])
         return Density(units.centre, scale, linear, offsets, np.empty((0, dim, dim)), whitened)
-    factors = model.factors[0][:, None] if kind == "diagonal" else np.swapaxes(model.factors[0], 1, 2)
+    factors = np.broadcast_to(model.factors[0], (len(whitened), *model.factors.shape[2:]))
+    factors = factors[:, None] if kind == "diagonal" else np.swapaxes(factors, 1, 2)
     offsets = np.ascontiguousarray(model.log_norms[0])
     return Density(units.centre, scale, np.empty((0, dim)), offsets, np.ascontiguousarray(factors), whitened)
 
@@ -228,7 +229,8 @@ def _plan(shares: bytes, n_focal: int, n_clusters: int) -> tuple[IntArray, IntAr
     """Members of each set in one list, and the roots whose products give the masses.
 
     Sets of c clusters need the c-th roots of the clusters' densities. A root is an exponential, or the square of the
-    root of twice the order where that is needed too. The plan is empty where exponentials per set are no more.
+    root of twice the order where that is needed too. The plan is empty where exponentials per set are no more, and
+    where the empty set is among them, whose density may be all that a far row has.
     """
     membership = np.frombuffer(shares).reshape(n_focal, n_clusters) > 0
     sizes = membership.sum(axis=1)
@@ -237,6 +239,6 @@ def _plan(shares: bytes, n_focal: int, n_clusters: int) -> tuple[IntArray, IntAr
     powers = np.unique(sizes)[::-1]
     halves = np.array([int(np.flatnonzero(powers == 2 * c)[0]) if 2 * c in powers else -1 for c in powers])
     power_of = np.searchsorted(-powers, -sizes)
-    if n_focal <= 1.5 * n_clusters * (halves < 0).sum():
+    if sizes.min() == 0 or n_focal <= 1.5 * n_clusters * (halves < 0).sum():
         powers = powers[:0]
     return starts, members, powers.astype(np.float64), halves.astype(np.int64), power_of.astype(np.int64)

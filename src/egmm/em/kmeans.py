@@ -16,7 +16,7 @@ def kmeans(
 ) -> IntArray:
     """Labels (N,) of the best of several runs, each from a greedy k-means++ start (Arthur and Vassilvitskii 2007).
 
-    Rows may end in fewer groups where they are too close to be told apart.
+    There may be fewer groups if rows are too close to be separated.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def _distances(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> Fl
 
 
 def _means(rows: FloatArray, weights: FloatArray, labels: IntArray, nearest: FloatArray, n_clusters: int) -> FloatArray:
-    """Means (R, C, D) of groups; one without rows moves to the row that is farthest from its own mean."""
+    """Means (R, C, D) of groups; an empty group moves to the row farthest from its mean."""
     member = np.where(labels[:, None] == np.arange(n_clusters)[:, None], weights, 0.0)
     counts = member.sum(axis=-1)
     means = (member.reshape(-1, len(rows)) @ rows).reshape(*counts.shape, -1)
@@ -77,7 +77,7 @@ def _plus_plus(
     n_runs: int,
     random: np.random.RandomState,
 ) -> FloatArray:
-    """Centres (R, C, D) to start from, each the best of a few rows drawn by their distance from the others."""
+    """Initial centres (R, C, D), each the best of a few rows drawn by distance from the others."""
     n_trials = 2 + int(np.log(n_clusters))
     draws = random.random_sample((n_clusters, n_runs, n_trials))
     shares = np.cumsum(weights) / weights.sum()

@@ -1,4 +1,4 @@
-"""Labels that EM starts from: by k-means, on principal components, or nearest to rows drawn at random."""
+"""Initial labels for EM: k-means, k-means on principal components, or nearest to random rows."""
 
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
@@ -9,16 +9,16 @@ from egmm.em.sample import Sample
 from egmm.em.statistics import TINY
 
 LEAST_RUNS, MOST_RUNS = 10, 30
-"""Runs of k-means on components: the best serves the whole fit, and the more there are the less the seed matters."""
+"""Number of k-means runs on components; more runs make the fit less dependent on the seed."""
 
 FEW_ROWS = 5_000
-"""Rows of a sample from which on the least runs do."""
+"""Sample size from which the minimum number of runs suffices."""
 
 SCALINGS = (0.5, 0.0, 1.0)
-"""Powers of their deviation that components are divided by before k-means."""
+"""Powers of the standard deviation by which components are divided before k-means."""
 
 ROUND_OFF = 1e-13
-"""Deviation of a feature, as part of its largest value, below which it is constant."""
+"""Standard deviation of a feature, relative to its largest value, below which it is constant."""
 
 
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
@@ -34,7 +34,7 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
     and those that leave a cluster without rows not at all.
     """
     components, deviations = principal_components(sample)
-    if not deviations.size:  # Rows that are equal but for rounding are one group.
+    if not deviations.size:  # Rows that are equal up to rounding form one group.
         return _complete([np.zeros(len(sample.rows), dtype=np.int64)], n_clusters)
     n_runs = int(np.clip(LEAST_RUNS * FEW_ROWS // len(sample.rows), LEAST_RUNS, MOST_RUNS))
     random = np.random.RandomState(seed)
@@ -46,18 +46,18 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
 
 
 def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
-    """Labels that give every cluster rows. Rows that differ by rounding alone k-means cannot tell apart."""
+    """Labels with rows for every cluster; k-means cannot separate rows that differ only by rounding."""
     n_groups = [len(np.unique(labels)) for labels in found]
     if max(n_groups) < n_clusters:
         raise ValueError(
-            f"n_clusters={n_clusters} but k-means finds no more than {max(n_groups)} in X: other rows are too close to "
-            "be told apart; use fewer clusters."
+            f"n_clusters={n_clusters} but k-means finds only {max(n_groups)} in X: other rows are too close to be "
+            "separated; use fewer clusters."
         )
     return [labels for labels, count in zip(found, n_groups, strict=True) if count == n_clusters]
 
 
 def _in_order_of_appearance(labels: IntArray) -> IntArray:
-    """Count clusters in the order in which rows name them."""
+    """Number clusters in the order of their first rows."""
     firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
     return np.asarray(np.argsort(np.argsort(firsts))[inverse])
 

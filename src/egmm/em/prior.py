@@ -5,7 +5,7 @@ The conjugate prior of Fraley and Raftery (2007) is a small fraction of one row'
 Given its covariance, a cluster's mean is normal about :math:`\mu_0` with covariance :math:`\Sigma_k / \kappa`. A full
 covariance is inverse Wishart with :math:`\nu` degrees of freedom and scale :math:`\Lambda`; on diagonal models each
 variance is inverse gamma, on spherical ones the one variance is. Models between these have the prior of their family,
-restricted to their covariances; one covariance for all clusters has it once, own covariances have one each. Up to
+restricted to their covariances; one covariance for all clusters has it once, separate covariances have one each. Up to
 a constant the logarithm is then, for every model,
 
 .. math:: \sum_k \tfrac{c}{2} \log|P_k| - \tfrac12 \operatorname{tr}(P_k L)
@@ -25,18 +25,18 @@ import numpy as np
 from egmm._checks import FloatArray, check_choice, check_finite_matrix, check_real
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.estep import traces
-from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single
+from egmm.em.parameters import LOG_2PI, Components, Parameters, is_single, whiten
 from egmm.em.statistics import Moments, Units
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Smallest eigenvalue of a correlation matrix that is not rounding."""
+"""Smallest eigenvalue of a correlation matrix that is not rounding error."""
 
 
 class Prior(NamedTuple):
     """Hyperparameters; the mean is relative to the rows' centre."""
 
     kappa: float
-    """How many rows the prior mean is worth."""
+    """Number of rows that the prior mean is worth."""
     mean: FloatArray
     """(D,)."""
     degrees: float
@@ -61,7 +61,7 @@ class PriorTerms(NamedTuple):
 def make_prior(
     prior: str | Mapping[str, Any] | None, moments: Moments, n_clusters: int, covariance: str
 ) -> Prior | None:
-    r"""Return the prior asked for, defaults filled in.
+    r"""Return the requested prior, with defaults.
 
     By default :math:`\kappa = 0.01`, :math:`\mu_0` is the mean of the rows, :math:`\nu = D + 2` and the scale is their
     variance divided by :math:`C^{2/D}`: the whole matrix, its diagonal for the diagonal models, the diagonal's mean for
@@ -111,14 +111,14 @@ def make_prior(
 
 
 def _check_definite(scale: FloatArray) -> None:
-    """Raise where a scale is no covariance (D, D) and holds no variances (D,) or ()."""
+    """Raise if a scale is not a covariance (D, D), or not variances (D,) or ()."""
     if scale.ndim < 2:
         wanted, is_definite = "positive", bool((scale > 0).all())
     else:
         wanted, is_definite = "symmetric positive definite", is_covariance(scale)
     if not is_definite:
         came = np.array2string(scale, threshold=16).replace("\n", "")
-        raise ValueError(f"prior['scale'] must be {wanted}, got {came}; leave it out to have the rows' own.")
+        raise ValueError(f"prior['scale'] must be {wanted}, got {came}; omit it to use that of the rows.")
 
 
 def is_covariance(matrix: FloatArray) -> bool:
@@ -159,7 +159,8 @@ def prior_terms(prior: Prior | None, n_clusters: int, covariance: str, units: Un
     else:
         count, scatter = prior.degrees + dim + 1, prior.scale
     copies = n_clusters if covariance in SHARED else 1
-    scatter = units.covariances_in(scatter / copies, diagonal=is_diagonal(covariance))
+    with np.errstate(over="ignore"):  # of one variance for features whose units differ too much; no fit goes on there
+        scatter = units.covariances_in(scatter / copies, diagonal=is_diagonal(covariance))
     # The normal prior of the mean has its own log|P|; without shrinkage it is flat and has none.
     log_det_count = count / copies + (prior.kappa > 0)
     return PriorTerms(np.array([prior.kappa]), prior.mean[None] / units.scale, np.array([log_det_count]), scatter[None])
@@ -171,10 +172,10 @@ def log_prior(params: Parameters, model: Components, terms: PriorTerms) -> Float
     log_roots = model.log_norms + 0.5 * dim * LOG_2PI
     offsets = params.means - terms.mean[:, None]
     factors = model.factors
-    offsets = offsets * factors if params.is_diagonal else (offsets[..., None, :] @ factors)[..., 0, :]
+    offsets = whiten(offsets[..., None, :], factors)[..., 0, :]
     scatter = np.broadcast_to(terms.scatter[:, None], (*factors.shape[:2], *terms.scatter.shape[1:]))
-    flat = (-1, *factors.shape[2:])
-    pulls = traces(scatter.reshape(flat), factors.reshape(flat)).reshape(factors.shape[:2])
+    scatter = scatter.reshape(-1, *scatter.shape[2:])
+    pulls = traces(scatter, factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape[:2])
     pulls = np.broadcast_to(pulls, params.means.shape[:2])
     spread = 0.5 * terms.kappa * (offsets**2).sum(axis=(1, 2))
     return np.asarray((terms.log_det_count[:, None] * log_roots - 0.5 * pulls).sum(axis=1) - spread)

@@ -9,8 +9,8 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.ascent import FAILED, Ascent
 from egmm.em.covariance import SHARED, is_diagonal, monomial_kind
 from egmm.em.estep import joint_masses
-from egmm.em.mstep import Layout, Settings
-from egmm.em.parameters import Components, Parameters, components
+from egmm.em.mstep import Layout, RowTotals, Settings
+from egmm.em.parameters import Components, Parameters, components, take
 from egmm.em.prior import prior_terms
 from egmm.em.problem import Problem
 from egmm.em.start import make_ridge
@@ -92,7 +92,7 @@ def refit(
     stacked = start.covariances[None] if start.covariance in SHARED else start.covariances
     within = units.covariances_in(stacked, diagonal=diagonal)
     one = Parameters(start.weights[None], ((start.means - units.centre) / units.scale)[None], within[None])
-    params = Parameters(*(np.repeat(part, len(counts), axis=0) for part in one))
+    params = take(one, np.zeros(len(counts), dtype=np.int64))
     problem = _problem(X, counts, total, start, units, one)
     ascent = Ascent.start(problem, params, np.full(len(counts), tol), accelerate=True).run(max_iter)
     found = ascent.state.evaluation.params
@@ -125,8 +125,9 @@ def _problem(X: FloatArray, counts: FloatArray, total: Moments, start: Start, un
         type(terms)(*(np.repeat(part, n_fits, axis=0) for part in terms)),
         counts.sum(axis=1),
         scatter,
+        RowTotals(counts.sum(axis=1), scatter),
     )
-    layout = Layout(np.eye(n_clusters), kind, diagonal, units.scale, 0.0)
+    layout = Layout.of(start.covariance, np.eye(n_clusters), units.scale)
     kept = monomials(rows, kind)
     return Problem(ArrayRows(X), units, layout, settings, "numpy", kept, counts)
 

@@ -1,4 +1,4 @@
-"""A sample of the rows that named starts look at: distinct rows, chosen by their hashes."""
+"""A sample of distinct rows for starts, chosen by their hashes."""
 
 from functools import partial
 from typing import NamedTuple, Self
@@ -10,17 +10,17 @@ from egmm._checks import FloatArray, IntArray
 from egmm.rows.source import RowSource
 
 SAMPLE_ROWS = 20_000
-"""Rows the k-means and random starts look at: enough to place means, cheap beside the passes of a fit."""
+"""Sample size for k-means and random starts: enough to place means, cheap compared with a fit."""
 
 
 class Sample(NamedTuple):
-    """Distinct rows in sorted order with their total weights: blind to the rows' order and to split weights."""
+    """Distinct rows in sorted order with their total weights, independent of row order and split weights."""
 
     rows: FloatArray
     weights: FloatArray
 
     def part(self, n_rows: int) -> "Sample":
-        """No more than `n_rows` of the rows."""
+        """At most `n_rows` of the rows."""
         if n_rows >= len(self.rows):
             return self
         drawn = self.places(n_rows)
@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
 def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
     """Return the distinct rows, or where there are more than `size`, those with the `size` smallest hashes.
 
-    The set of rows alone decides: neither their order, nor where they are, nor how often a row is there.
+    The result depends only on the set of rows, not on their order, location or repetition.
     """
     n_rows, n_features = rows.shape
     keys = 2 * np.random.default_rng(seed).integers(1, 2**63, size=n_features, dtype=np.uint64) + np.uint64(1)
@@ -60,6 +60,7 @@ def draw_sample(rows: RowSource, seed: int, size: int = SAMPLE_ROWS) -> Sample:
             break
         fraction = min(1.0, 8 * fraction)
     order = _row_order(drawn.rows[:size])
+    order = order[~np.isnan(drawn.rows[order]).all(axis=1)]  # Rows without any cell tell nothing.
     return Sample(drawn.rows[order], drawn.weights[order])
 
 
@@ -87,13 +88,14 @@ def _merged(rows: FloatArray, weights: FloatArray, hashes: NDArray[np.uint64]) -
     order = np.argsort(hashes, kind="stable")
     rows, weights, hashes = rows[order], weights[order], hashes[order]
     is_new = np.ones(len(rows), dtype=bool)
-    is_new[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    bits = rows.view(np.uint64)  # NaN, a missing cell, is not equal to itself.
+    is_new[1:] = (hashes[1:] != hashes[:-1]) | (bits[1:] != bits[:-1]).any(axis=1)
     firsts = np.flatnonzero(is_new)
     return Drawn(rows[firsts], np.add.reduceat(weights, firsts) if len(firsts) else weights, hashes[firsts])
 
 
 def check_distinct(sample: Sample, n_clusters: int) -> None:
-    """Refuse more clusters than there are distinct rows."""
+    """Raise if there are more clusters than distinct rows."""
     if len(sample.rows) < n_clusters:
         raise ValueError(
             f"n_clusters={n_clusters} but X has only {len(sample.rows)} distinct rows; use fewer clusters."

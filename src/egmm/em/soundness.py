@@ -21,22 +21,35 @@ the centre it may be at 5d. Further out, nothing holds it."""
 
 
 def are_degenerate(problem: Problem, evaluation: Evaluation, first: FloatArray) -> BoolArray:
-    """Which fits have a cluster that weighs less than D + 1 rows or diverged, or a covariance that collapsed, (B,).
+    """Which fits have a cluster that weighs too few rows or diverged, or a covariance that collapsed, (B,).
 
     `first` are the covariances that the fits began with.
     """
     settings, layout, params = problem.settings, problem.layout, evaluation.params
-    n_features, counts = params.means.shape[2], evaluation.statistics.cluster_counts
-    too_few = counts.min(axis=1) < n_features + 1
+    too_few = evaluation.statistics.cluster_counts.min(axis=1) < _fewest_rows(settings, layout, params.means.shape[2])
     away = have_diverged(params, evaluation.statistics.set_counts, settings, layout).any(axis=1)
     return np.asarray(too_few | away | have_collapsed(params, first, settings, layout))
+
+
+def _fewest_rows(settings: Settings, layout: Layout, n_features: int) -> FloatArray:
+    """Rows (B,) that a cluster needs: D + 1, by which rows span its covariance.
+
+    Variances alone, and a covariance of low rank that clusters share, do not need to be spanned. Where rows are too few
+    for D + 1 in every cluster, half of an equal share will do for them.
+    """
+    spanning = np.full(len(settings.weight), n_features + 1.0)
+    if not (layout.diagonal or layout.n_factors):
+        return spanning
+    return np.minimum(spanning, np.maximum(2.0, 0.5 * settings.weight / layout.shares.shape[1]))
 
 
 def have_collapsed(params: Parameters, first: FloatArray, settings: Settings, layout: Layout) -> BoolArray:
     """Which fits have a covariance with hardly any extent left along some direction, (B,)."""
     ends, floors = params.covariances, _floors(settings)
     with np.errstate(all="ignore"):
-        if layout.diagonal:
+        if layout.diagonal or layout.n_factors:
+            # A covariance of factors and noise has the extent of the noise at least.
+            ends, first = (part if layout.diagonal else part[..., 0] for part in (ends, first))
             base = (_variances(settings) + floors)[:, None]
             limit = np.minimum(FLATTEST, MOST_RIDGE * floors[:, None] / base)
             return np.asarray(((ends < SMALLEST_EIGENVALUE * first) | (ends < limit * base)).any(axis=(1, 2)))

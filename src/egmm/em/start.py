@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray
+from egmm.em.completion import Completion
 from egmm.em.labels import nearest_labels
 from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances, unsound_clusters
 from egmm.em.parameters import Parameters
@@ -12,6 +13,10 @@ from egmm.em.statistics import TINY, Statistics, Units, monomials, products
 
 CHUNK_ROWS = 2048
 """Rows whose monomials are held at a time."""
+
+RIDGE, LOW_RANK_RIDGE = 1e-9, 5e-3
+"""Shares of the variances within clusters that are added to them. Factors would explain a feature that hardly varies to
+the last digit, and so waste themselves, did not each keep some noise."""
 
 META_WEIGHT = 0.01
 """Share of the rows that sets of several clusters have at first, all together, where a mixture is fitted before."""
@@ -24,23 +29,49 @@ def group_sums(
     units: Units,
     n_clusters: int,
     kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
-    """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one."""
+    """Sums of the monomials of hard groups, as the statistics of a mixture of singletons, of a batch of one.
+
+    Rows labelled -1 are in no group.
+    """
     sums = np.zeros((n_clusters, 1 + X.shape[1] + len(products(X.shape[1], kind)[0])))
     for first in range(0, len(X), CHUNK_ROWS):
         part = slice(first, first + CHUNK_ROWS)
-        rows = units.rows(X[part])
+        rows = units.rows(X[part] if completion is None else completion(X[part]))
         member = np.zeros((n_clusters, len(rows)))
         member[labels[part], np.arange(len(rows))] = 1.0 if sample_weight is None else sample_weight[part]
+        member[:, labels[part] < 0] = 0.0
         sums += member @ monomials(rows, kind)
-    return Statistics(sums[None, :, 0], sums[None], np.zeros(1))
+    return Statistics(sums[None, :, 0], sums[None], np.zeros((1, 0)), np.zeros(1))
 
 
 def sums_by_means(
-    X: FloatArray, sample_weight: FloatArray | None, units: Units, means: FloatArray, kind: str
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    units: Units,
+    means: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
 ) -> Statistics:
     """The same for the groups of rows nearest to given means."""
+    X = X if completion is None else completion(X)
     return group_sums(X, sample_weight, nearest_labels(X, means), units, len(means), kind)
+
+
+def sums_by_seeds(
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    labels: IntArray,
+    units: Units,
+    seeds: FloatArray,
+    kind: str,
+    completion: Completion | None = None,
+) -> Statistics:
+    """The same for labelled rows, and for the others the nearest of means in units; labels are -1 where unknown."""
+    X = X if completion is None else completion(X)
+    labels = np.where(labels >= 0, labels, nearest_labels(units.rows(X), seeds))
+    return group_sums(X, sample_weight, labels, units, len(seeds), kind)
 
 
 class Groups(NamedTuple):
@@ -104,11 +135,15 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
     n_focal, n_clusters = layout.shares.shape
     n_fits, dim = len(settings.model), groups.means.shape[2]
     weights = np.full((n_fits, n_focal), 1.0 / n_focal)
+    if layout.n_factors:
+        noise = (groups.within + settings.ridge)[:, None, :, None]
+        covariances = np.concatenate([noise, np.zeros((n_fits, 1, dim, layout.n_factors))], axis=-1)
+        return Parameters(weights, groups.means.copy(), covariances)
     if layout.is_shared and not layout.diagonal:
         covariances = groups.within + settings.ridge[:, None] * np.eye(dim)
         return Parameters(weights, groups.means.copy(), covariances[:, None])
     kind = "diagonal" if layout.diagonal else "full"
-    own = layout._replace(shares=np.eye(n_clusters), kind=kind)
+    own = layout._replace(shares=np.eye(n_clusters), kind=kind, is_shared=False, pools=False)
     first, second = products(dim, kind)
     ridge = groups.moments.counts[..., None] * settings.ridge[:, None]
     seconds = groups.moments.seconds + np.where(first == second, ridge[..., first], 0.0)
@@ -141,7 +176,7 @@ def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray
     """Weights (B, M) of focal sets that differ little from a classical mixture's (B, C).
 
     A cluster's weight goes to the smallest sets it is in, which is its singleton where there is one; the other sets
-    together get `META_WEIGHT`.
+    together get `META_WEIGHT`, and the empty set nothing.
 
     Examples
     --------
@@ -151,20 +186,22 @@ def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray
     is_in = shares > 0
     sizes = np.where(is_in, is_in.sum(axis=1, keepdims=True), np.inf)
     own = sizes == sizes.min(axis=0)
-    others = ~own.any(axis=1)
+    others = ~own.any(axis=1) & is_in.any(axis=1)
     weights = (cluster_weights / cluster_weights.sum(axis=1, keepdims=True)) @ (own / own.sum(axis=0)).T
     if not others.any():
         return np.asarray(weights)
     return np.where(others, META_WEIGHT / others.sum(), (1 - META_WEIGHT) * weights)
 
 
-def make_ridge(reg_covar: float | str, within: FloatArray, variances: FloatArray, units: Units) -> FloatArray:
+def make_ridge(
+    reg_covar: float | str, within: FloatArray, variances: FloatArray, units: Units, share: float = RIDGE
+) -> FloatArray:
     """Ridges (B, D), in units, for variances `within` clusters (B, D) of a start: as given, or automatic.
 
-    Automatic is 1e-9 of the start's variances within clusters, at least 1e-12 of the whole `variances` (D,). A constant
-    feature has neither; any variance serves it, because it tells no cluster from another. Its variance within clusters
-    may be the ridge of an earlier fit.
+    Automatic is a `share` of the start's variances within clusters, at least 1e-12 of the whole `variances` (D,). A
+    constant feature has neither; any variance serves it, because it tells no cluster from another. Its variance within
+    clusters may be the ridge of an earlier fit.
     """
     if isinstance(reg_covar, str):
-        return np.where(variances > 0, np.maximum(1e-9 * within, 1e-12 * variances), 1e-9)
+        return np.where(variances > 0, np.maximum(share * within, 1e-12 * variances), share)
     return np.broadcast_to(units.squares(np.full(len(variances), float(reg_covar))), within.shape).copy()

@@ -1,7 +1,7 @@
 """What passes over the rows leave behind: small arrays that add."""
 
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -53,17 +53,27 @@ class Statistics(NamedTuple):
     set_counts: FloatArray
     """(B, M) sum_i m_ij."""
     sums: FloatArray
-    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]."""
+    """(B, C, F) sum_i r_ik z(x_i) of the monomials z; the part of x is the paper's B [eq_B]. Where tails are heavy r
+    is made of m u."""
+    pooled: FloatArray
+    """(B, P) products of features summed over incomplete rows, whatever their clusters, where complete rows are not
+    summed up by products; else P is zero."""
     log_likelihood: FloatArray
-    """(B,) of the rows, relative to the reference density where the covariance is shared."""
+    """(B,) of the rows; that of complete rows is relative to the reference density where the covariance is shared."""
+
+    tails: FloatArray | None = None
+    """(B, M + 2) where tails are heavy: what `tails.tail_sums` adds up."""
 
     def plus(self, other: Self) -> "Statistics":
         """Return the statistics of both sets of rows together."""
-        return Statistics(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        parts: list[Any] = [None if mine is None else mine + theirs for mine, theirs in pairs]
+        return Statistics(*parts)
 
     def times(self, factor: float) -> "Statistics":
         """Return the statistics of the same rows with weights times `factor`."""
-        return Statistics(*(factor * mine for mine in self))
+        parts: list[Any] = [None if mine is None else factor * mine for mine in self]
+        return Statistics(*parts)
 
     @property
     def cluster_counts(self) -> FloatArray:
@@ -174,16 +184,25 @@ class Units(NamedTuple):
         return values / self.scale / self.scale
 
     def covariances_in(self, covariances: FloatArray, *, diagonal: bool) -> FloatArray:
-        """Covariances (..., D, D), or variances (..., D), of the data's units in these units."""
+        """Covariances (..., D, D), or variances (..., D), of the data's units in these units; also low-rank ones."""
         if diagonal:
             return self.squares(covariances)
+        if covariances.shape[-1] != covariances.shape[-2]:
+            return covariances / self.scale[:, None] / self._noise_scale(covariances)
         return covariances / self.scale / self.scale[:, None]
 
     def covariances_out(self, covariances: FloatArray, *, diagonal: bool) -> FloatArray:
-        """Covariances (..., D, D), or variances (..., D), of these units in the data's units."""
+        """Covariances (..., D, D), or variances (..., D), of these units in the data's units; also low-rank ones."""
         if diagonal:
             return covariances * self.scale * self.scale
+        if covariances.shape[-1] != covariances.shape[-2]:
+            return covariances * self.scale[:, None] * self._noise_scale(covariances)
         return covariances * self.scale * self.scale[:, None]
+
+    def _noise_scale(self, covariances: FloatArray) -> FloatArray:
+        """What noise variances, the first column of a low-rank covariance, are scaled by once more, (D, 1 + q)."""
+        is_noise = np.arange(covariances.shape[-1]) == 0
+        return np.where(is_noise, self.scale[:, None], 1.0)
 
     @property
     def log_volume(self) -> float:

@@ -15,12 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egmm._checks import FloatArray
+from egmm.em.completion import DataMoments
 from egmm.em.estep import entropy
+from egmm.em.factors import dense
 from egmm.em.fit import FitResult
-from egmm.em.mstep import cluster_moments, second_moments
+from egmm.em.mstep import RowTotals, cluster_moments, second_moments
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
-from egmm.em.statistics import Moments, Statistics
+from egmm.em.statistics import Moments, Statistics, products
+from egmm.em.tails import implied_logs
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
 
@@ -58,40 +61,66 @@ class Stream:
         """Start from a fitted model alone, with the statistics that it expects of as many rows."""
         weight = float(problem.settings.weight[0])
         statistics, scatter = expected_statistics(problem, params)
-        problem = replace(problem, settings=problem.settings._replace(scatter=scatter))
+        reference = RowTotals(problem.settings.weight, scatter)
+        problem = replace(problem, settings=problem.settings._replace(scatter=scatter, reference=reference))
         return cls(problem, params, statistics, weight, log_likelihood / weight, entropy / weight)
 
-    def after(self, rows: RowSource, batch: Moments) -> "Stream":
+    def after(self, rows: RowSource, batch: DataMoments) -> "Stream":
         """Return what is known after a batch with these moments."""
-        problem, units = self.problem, self.problem.units
-        batch = batch.about(units.centre)
-        scatter = units.covariances_in(batch.scatter, diagonal=batch.scatter.ndim == 1)
-        if problem.settings.scatter.ndim == 2 and scatter.ndim == 2:
-            scatter = np.diagonal(scatter)
-        settings = problem.settings._replace(weight=np.array([batch.weight]), scatter=scatter[None])
+        problem, before = self.problem, self.statistics
+        whole, complete = (_in_units(part, problem) for part in batch)
+        settings = problem.settings._replace(weight=whole.weight, scatter=whole.scatter, reference=complete)
+        if batch.has_missing:
+            problem, before = _with_missing(problem, before)
         found = replace(problem, rows=rows, settings=settings).evaluate(self.params)
-        seen = self.weight + batch.weight
-        step = (batch.weight / seen) ** EXPONENT
-        keep, take = (1 - step) * seen / self.weight, step * seen / batch.weight
-        statistics = self.statistics.times(keep).plus(found.statistics.times(take))
+        n_rows = batch.whole.weight
+        seen = self.weight + n_rows
+        step = (n_rows / seen) ** EXPONENT
+        keep, take = (1 - step) * seen / self.weight, step * seen / n_rows
+        statistics = before.times(keep).plus(found.statistics.times(take))
         settings = problem.settings._replace(
-            weight=np.array([seen]), scatter=keep * problem.settings.scatter + take * scatter
+            weight=np.array([seen]),
+            scatter=keep * problem.settings.scatter + take * whole.scatter,
+            reference=RowTotals(
+                keep * problem.settings.reference.weight + take * complete.weight,
+                keep * problem.settings.reference.scatter + take * complete.scatter,
+            ),
         )
         problem = replace(problem, settings=settings)
         params, is_proper = _maximised(problem, self.params, statistics)
-        log_likelihood = (1 - step) * self.mean_log_likelihood + step * float(found.log_likelihood[0]) / batch.weight
-        open_part = float(entropy(found.statistics, found.model)[0]) / batch.weight
+        log_likelihood = (1 - step) * self.mean_log_likelihood + step * float(found.log_likelihood[0]) / n_rows
+        open_part = float(entropy(found.statistics, found.model)[0]) / n_rows
         mean_entropy = (1 - step) * self.mean_entropy + step * open_part
         return Stream(problem, params, statistics, seen, log_likelihood, mean_entropy, is_proper)
+
+
+def _in_units(total: Moments, problem: Problem) -> RowTotals:
+    """Moments of a batch in the units of the stream."""
+    units = problem.units
+    total = total.about(units.centre)
+    scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+    if problem.layout.diagonal and scatter.ndim == 2:
+        scatter = np.diagonal(scatter)
+    return RowTotals(np.array([total.weight]), scatter[None])
+
+
+def _with_missing(problem: Problem, statistics: Statistics) -> tuple[Problem, Statistics]:
+    """A problem, and statistics for it, of rows that may have missing cells."""
+    layout = problem.layout._replace(pools=problem.layout.is_shared)
+    problem = replace(problem, layout=layout, has_missing=True)
+    if layout.pools and not statistics.pooled.shape[1]:
+        n_products = len(products(len(problem.units.centre), layout.second_kind)[0])
+        statistics = statistics._replace(pooled=np.zeros((1, n_products)))
+    return problem, statistics
 
 
 def _maximised(problem: Problem, params: Parameters, statistics: Statistics) -> tuple[Parameters, bool]:
     """Parameters after an M-step, and whether they are proper."""
     layout = problem.layout
-    evaluated = components(params, layout.shares, layout.kind)
+    evaluated = components(params, layout.shares, layout.kind, layout.log_noise)
     moments = cluster_moments(statistics, params, evaluated, problem.settings, layout)
     found, is_proper = problem.maximise(moments.vector(layout), params)
-    is_proper &= components(found, layout.shares, layout.kind).is_definite
+    is_proper &= components(found, layout.shares, layout.kind, layout.log_noise).is_definite
     return found, bool(is_proper[0])
 
 
@@ -109,7 +138,8 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     counts = settings.weight[0] * unweighted(params.weights[0], layout.shares, layout.certainty)
     ridge = settings.ridge[0] if layout.diagonal else np.diag(settings.ridge[0])
     if layout.is_shared:
-        means, within = layout.shares @ params.means[0], params.covariances[0] - ridge
+        covariances = params.covariances if layout.diagonal else dense(params.covariances)
+        means, within = layout.shares @ params.means[0], covariances[0] - ridge
     else:
         factors, log_roots, _ = precision_factors(params.covariances, diagonal=layout.diagonal)
         focal, _ = focal_gaussians(params, factors, log_roots, layout.shares)
@@ -118,9 +148,14 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     scatter = np.einsum("j,j...->...", counts, within + squares)[None]
     per_member = counts[:, None] * layout.shares
     parts = [per_member.sum(axis=0)[:, None], per_member.T @ means]
-    if not layout.is_shared:
+    if layout.kind != "linear":
         parts.append(per_member.T @ second_moments(means[None], within[None], layout)[0])
-    return Statistics(counts[None], np.concatenate(parts, axis=1)[None], np.zeros(1)), scatter
+    sums = np.concatenate(parts, axis=1)
+    tails = None
+    if params.degrees is not None:  # A row's pull is one on average.
+        logs = implied_logs(params.degrees, settings.weight)
+        tails = np.concatenate([counts, logs, np.zeros(1)])[None]
+    return Statistics(counts[None], sums[None], np.zeros((1, 0)), np.zeros(1), tails), scatter
 
 
 def unweighted(weights: FloatArray, shares: FloatArray, certainty: float) -> FloatArray:

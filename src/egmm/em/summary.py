@@ -2,16 +2,17 @@
 
 import threading
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from egmm._checks import IntArray, check_weight
+from egmm.em.completion import Completion, DataMoments, data_moments
 from egmm.em.labels import component_labels, kmeans_labels, random_labels
+from egmm.em.noise import Box, bounding_box
 from egmm.em.sample import Sample, draw_sample
-from egmm.em.statistics import Moments, Units, moments
-from egmm.rows.source import RowSource, UnusableRowsError
+from egmm.em.statistics import Moments, Units
+from egmm.rows.source import RowSource
 
 
 @dataclass(frozen=True)
@@ -19,19 +20,41 @@ class DataSummary:
     """What passes over the rows tell before fits start, the same for all of them."""
 
     shape: tuple[int, int]
-    total: Moments
+    moments: DataMoments
     units: Units
     sample: Sample | None
     """Rows that named starts look at."""
+    box: Box | None
+    """Of the rows, where models have noise."""
     random_state: Any
     """State of the random numbers that named starts draw."""
     _labellings: dict[Any, Any] = field(default_factory=dict)
     _labelling: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def total(self) -> Moments:
+        """Moments of all rows; missing cells are estimated."""
+        return self.moments.whole
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether any cell is missing."""
+        return self.moments.has_missing
+
+    @property
+    def completion(self) -> Completion | None:
+        """What completes rows for starts, where cells are missing."""
+        return Completion.of(self.total) if self.has_missing else None
+
+    def completed(self, sample: Sample) -> Sample:
+        """A sample without missing cells, for starts."""
+        completion = self.completion
+        return sample if completion is None else Sample(completion(sample.rows), sample.weights)
+
     def labellings(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]]:
         """Labels of a part of the sample for every start; models of as many clusters have the same."""
         with self._labelling:
-            asked = (n_clusters, init, n_init, len(part.rows))
+            asked = (n_clusters, init, n_init, hash(part.rows.tobytes()))
             if asked not in self._labellings:
                 self._labellings[asked] = self._label(*asked[:3], part)
             found = self._labellings[asked]
@@ -42,6 +65,7 @@ class DataSummary:
     def _label(self, n_clusters: int, init: str, n_init: int, part: Sample) -> list[list[IntArray]] | ValueError:
         random = np.random.RandomState(0)
         random.set_state(self.random_state)
+        part = self.completed(part)
         try:
             if init == "mixture":
                 return [component_labels(part, n_clusters, int(random.randint(2**31))) for _ in range(n_init)]
@@ -52,23 +76,20 @@ class DataSummary:
 
 
 def summarise(
-    rows: RowSource, random: np.random.RandomState, *, diagonal: bool = False, with_sample: bool = True
+    rows: RowSource,
+    random: np.random.RandomState,
+    *,
+    diagonal: bool = False,
+    with_sample: bool = True,
+    with_box: bool = False,
 ) -> DataSummary:
-    """Look at the rows: their moments, without products of features where models are `diagonal`, and a sample."""
-    total = total_moments(rows, diagonal=diagonal)
+    """Look at the rows: their moments, without products of features where models are `diagonal`, sample and box."""
+    total = data_moments(rows, diagonal=diagonal)
+    check_weight(total.whole.weight)
     seed = int(random.randint(2**31))
     sample = draw_sample(rows, seed) if with_sample else None
-    return DataSummary(rows.shape, total, Units.of(total), sample, random.get_state())
-
-
-def total_moments(rows: RowSource, *, diagonal: bool) -> Moments:
-    """Moments of rows that can be fitted."""
-    with np.errstate(all="ignore"):
-        total = rows.reduce(partial(moments, diagonal=diagonal))
-    check_weight(total.weight)
-    if not np.isfinite(total.scatter).all():
-        raise UnusableRowsError("X holds values too large for their squares to be summed; rescale it.")
-    return total
+    box = rows.reduce(bounding_box) if with_box else None
+    return DataSummary(rows.shape, total, Units.of(total.whole), sample, box, random.get_state())
 
 
 def check_distinct(sample: Sample, n_clusters: int) -> None:

@@ -1,4 +1,4 @@
-"""What clusters are, in words and rules: profiles of clusters, and a tree of thresholds that explains a partition."""
+"""Descriptions of clusters: profiles in words, and a decision tree that explains a partition."""
 
 from egmm.explanation.profiles import Profile, Trait, profiles
 from egmm.explanation.tree import Explanation, Rule, explain

@@ -1,4 +1,4 @@
-"""What each cluster is: its size, its means, and the features that set it apart from the others."""
+"""Profile of each cluster: its size, its means, and its most distinctive features."""
 
 import re
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from egmm._checks import FloatArray, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
 
 MOST_TRAITS = 3
-"""Features named for each cluster."""
+"""Number of features named for each cluster."""
 
 CLEAR, STRONG = 0.8, 2.5
-"""Differences, in standard deviations within clusters, that are named, and that are called very large."""
+"""Smallest differences, in within-cluster standard deviations, that are named and that are called "very"."""
 
 ADJECTIVES = {
     "length": ("long", "short"),
@@ -26,20 +26,20 @@ ADJECTIVES = {
     "size": ("large", "small"),
     "area": ("large", "small"),
 }
-"""Words for features named as thing_dimension, such as petal_length."""
+"""Adjectives for features named thing_dimension, such as petal_length."""
 
 
 class Trait(NamedTuple):
-    """A feature that sets a cluster apart.
+    """A distinctive feature of a cluster.
 
     Attributes
     ----------
     feature : int
-        Number of the feature, counted from zero.
+        Index of the feature.
     difference : float
-        Mean of the cluster minus mean of all other rows, in standard deviations within clusters.
+        Mean of the cluster minus mean of all other rows, in within-cluster standard deviations.
     words : str
-        The same in words, such as ``'very long petal'`` or ``'low ash'``.
+        In words, such as ``'very long petal'`` or ``'low ash'``.
     """
 
     feature: int
@@ -48,24 +48,24 @@ class Trait(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a cluster is.
+    """Description of a cluster.
 
     Attributes
     ----------
     cluster : int
-        Number of the cluster, counted from zero.
+        Index of the cluster.
     n_rows : int
-        Rows whose best cluster this is.
+        Number of rows with this label.
     n_sure : int
-        Rows whose heaviest set is this cluster alone.
+        Number of rows whose heaviest set is this cluster alone.
     means : ndarray of shape (n_features,)
         Means of the features, weighted by the pignistic probability of the cluster.
     deviations : ndarray of shape (n_features,)
-        Standard deviations, weighted alike.
+        Standard deviations, weighted in the same way.
     differences : ndarray of shape (n_features,)
-        Mean of the cluster minus mean of the rest, in standard deviations within clusters.
+        Mean of the cluster minus mean of all other rows, in within-cluster standard deviations.
     traits : list of Trait
-        Up to three features that set it apart, the largest difference first.
+        Up to three distinctive features, the largest difference first.
     """
 
     cluster: int
@@ -88,21 +88,21 @@ class Profile(NamedTuple):
 
 
 def profiles(partition: CredalPartition, X: Any, feature_names: Sequence[str] | None = None) -> list[Profile]:
-    """Describe every cluster: size, means, and the three features that set it apart from the other rows.
+    """Describe every cluster: size, means, and the three most distinctive features.
 
     Parameters
     ----------
     partition : CredalPartition
-        Masses of the rows.
+        The credal partition.
     X : array-like of shape (n_samples, n_features)
-        Rows, in the units that means should have. Missing cells (NaN) are left out.
+        Rows, in the units to report. Missing cells (NaN) are ignored.
     feature_names : sequence of str, default=None
         Names of the features; None means the columns of a data frame, or x1, x2, ...
 
     Returns
     -------
     profiles : list of Profile
-        One for each cluster.
+        One per cluster.
 
     Examples
     --------
@@ -142,13 +142,13 @@ def profiles(partition: CredalPartition, X: Any, feature_names: Sequence[str] | 
 
 
 def names_of(X: Any, feature_names: Sequence[str] | None) -> list[str]:
-    """Names given, or those of a data frame's columns, or x1, x2, ..."""
+    """Given names, else columns of a data frame, else x1, x2, ..."""
     columns = getattr(X, "columns", None) if feature_names is None else feature_names
     return [f"x{k + 1}" for k in range(np.shape(X)[1])] if columns is None else [str(name) for name in columns]
 
 
 def rows_of(X: Any) -> FloatArray:
-    """Rows as an array of doubles, in which NaN is a missing cell."""
+    """Rows as a float array, with NaN for missing cells."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or np.isinf(rows).any():
         check_finite_matrix("X", rows, (None, None))
@@ -156,7 +156,7 @@ def rows_of(X: Any) -> FloatArray:
 
 
 def _weighted_moments(rows: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of each feature under each column of weights, (C, D); NaN without any weight."""
+    """Means and variances of each feature under each column of weights, (C, D); NaN if all weights are zero."""
     known = ~np.isnan(rows)
     centre = np.array([column[is_known].mean() if is_known.any() else 0.0 for column, is_known in zip(rows.T, known.T)])  # noqa: B905
     filled = np.where(known, rows - centre, 0.0)
@@ -174,7 +174,7 @@ def _traits(differences: FloatArray, names: Sequence[str]) -> list[Trait]:
 
 
 def in_words(name: str, difference: float) -> str:
-    """Say that a feature is higher or lower than elsewhere.
+    """Describe a feature as higher or lower than in the other rows.
 
     >>> in_words("petal_length", 3.0), in_words("flipper length (mm)", -1.0), in_words("ash", 1.0)
     ('very long petal', 'short flipper', 'high ash')

@@ -1,4 +1,4 @@
-"""A short tree of thresholds that explains a credal partition: every leaf stands for a set of clusters."""
+"""A short decision tree that explains a credal partition; every leaf is a set of clusters."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -14,15 +14,15 @@ from egmm.explanation.profiles import names_of
 
 
 class Node(NamedTuple):
-    """A split of rows by a threshold, or a leaf, which has no feature."""
+    """A split by a threshold, or a leaf, which has no feature."""
 
     rows: int
     sets: IntArray
-    """Columns of the focal sets that the node stands for."""
+    """Columns of the node's focal sets."""
     feature: int = -1
     threshold: float = inf
     below: Any = None
-    """Node of the rows with values up to the threshold."""
+    """Child for values up to the threshold."""
     above: Any = None
 
 
@@ -32,15 +32,15 @@ class Rule(NamedTuple):
     Attributes
     ----------
     conditions : tuple of str
-        What holds for the rows, such as ``'petal_width <= 0.8'``.
+        Conditions on the rows, such as ``'petal_width <= 0.8'``.
     members : frozenset of int
-        Clusters, counted from zero: the union of the leaf's sets.
+        Clusters of the leaf's sets, counted from zero.
     label : str
-        The same as text, such as ``'{1,2}'``; clusters counted from one.
+        Printed name, such as ``'{1,2}'``; clusters counted from one.
     rows : int
         Number of rows.
     agreement : float
-        Mean utility of the rule's set for these rows, from 0 to 1: see `Explanation.score`.
+        Mean utility of the rule's set for these rows, from 0 to 1; see `Explanation.score`.
     """
 
     conditions: tuple[str, ...]
@@ -51,16 +51,16 @@ class Rule(NamedTuple):
 
 
 class Explanation:
-    """Rules that explain a credal partition; made by :func:`explain`.
+    """Rules that explain a credal partition, built by :func:`explain`.
 
     Attributes
     ----------
     rules : list of Rule
-        One for each leaf, from left to right.
+        One per leaf, from left to right.
     feature_names : list of str
         Names of the features.
     caution : float
-        Which mistakes the tree avoids; see :func:`explain`.
+        Parameter of the utility; see :func:`explain`.
     """
 
     def __init__(self, root: Node, focal: FocalSets, feature_names: list[str], caution: float) -> None:
@@ -74,7 +74,7 @@ class Explanation:
         return len(self.rules)
 
     def sets(self, X: Any) -> BoolArray:
-        """Clusters of the rule that each row meets, boolean (n_samples, n_clusters).
+        """Clusters of the rule that applies to each row, boolean (n_samples, n_clusters).
 
         >>> X = [[0.0], [0.2], [1.0], [1.1]]
         >>> explain(CredalPartition.from_labels([0, 0, 1, 1]), X).sets([[0.3], [0.9]])
@@ -97,7 +97,7 @@ class Explanation:
         X : array-like of shape (n_samples, n_features)
             Rows.
         caution : float, default=None
-            Parameter of the utility S; None means the tree's own.
+            Parameter of the utility S; None means that of the tree.
 
         Returns
         -------
@@ -144,11 +144,11 @@ def explain(
     caution: float = 1.0,
     max_leaves: int | None = None,
 ) -> Explanation:
-    r"""Explain a partition by a short tree of thresholds on the features.
+    r"""Explain a partition by a short decision tree.
 
-    Every set that is the heaviest of some row has a centroid, its rows' mean weighted by their mass on it. A split
-    must leave a centroid on each side; among all features and thresholds it is the one that costs least. The tree is
-    complete when each leaf has one centroid, so it has at most as many leaves as there are sets.
+    Every set that is the heaviest of some row has a centroid, the mean of its rows weighted by their mass on it. A
+    split must have a centroid on each side; among all features and thresholds the one with the least cost is chosen.
+    The tree is complete when each leaf has one centroid, so it has at most as many leaves as there are sets.
 
     The cost is measured by the utility of assigning the set A where B is true, with
     :math:`r = |A \cap B| / |A \cup B|`:
@@ -157,21 +157,21 @@ def explain(
         \text{ or } A \subseteq B\ (\lambda < 0), \text{ else } 0
 
     and exact agreement for :math:`\lambda = 0`. For :math:`\lambda \ge 0` a split costs the utility of the sets that
-    end up on the other side of a row; for :math:`\lambda < 0` it costs what the sets on the row's own side lack.
+    end up on the other side of a row; for :math:`\lambda < 0`, the utility that the sets on the row's side lack.
 
     Parameters
     ----------
     partition : CredalPartition
         Masses of the rows.
     X : array-like of shape (n_samples, n_features)
-        Rows, in the units that rules should have.
+        Rows, in the units of the rules.
     feature_names : sequence of str, default=None
         Names of the features; None means the columns of a data frame, or x1, x2, ...
     caution : float, default=1.0
-        The parameter :math:`\lambda`, from ``-inf`` to ``inf``. Positive: rules with too many clusters are better than
-        wrong ones. Negative: rules with too few clusters are. 0: only the exact set counts.
+        The parameter :math:`\lambda`, from ``-inf`` to ``inf``. Positive values prefer rules with too many clusters to
+        wrong ones, negative values rules with too few clusters. At 0 only the exact set counts.
     max_leaves : int or None, default=None
-        Most rules. The splits that cost least are made first.
+        Largest number of rules. Splits with the least cost are made first.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def explain(
     chosen = np.unique(partition.sets())
     chosen = chosen[focal.cardinalities[chosen] > 0]
     if len(chosen) == 0:
-        raise ValueError("The partition has no row with mass on a cluster: there is nothing to explain.")
+        raise ValueError("partition must have a row with mass on a cluster, but all rows are outliers.")
     mass = partition.mass
     centroids = (mass[:, chosen].T @ rows) / mass[:, chosen].sum(axis=0)[:, None]
     utility = mass @ set_utilities(focal.membership[chosen], focal.membership, float(caution)).T
@@ -221,7 +221,7 @@ def explain(
 
 
 def set_utilities(assigned: BoolArray, true: BoolArray, caution: float) -> FloatArray:
-    """Utility of assigning each set where each other is true, (n_assigned, n_true).
+    """Utility of assigning one set where another is true, (n_assigned, n_true).
 
     >>> one, both = [True, False], [True, True]
     >>> set_utilities(np.array([one, both]), np.array([one, both]), 1.0)
@@ -246,17 +246,17 @@ class _Split(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What splits are chosen from; sets are positions among those explained."""
+    """Data for the choice of splits; sets are positions among the explained ones."""
 
     rows: FloatArray
     centroids: FloatArray
     utility: FloatArray
     """Utility of each set for each row, (n_samples, n_sets)."""
     is_lack: bool
-    """Whether a split costs what a row's own sets lack, rather than the utility of those it loses."""
+    """Whether a split costs the utility that a row's sets lack, rather than that of the sets it loses."""
 
     def best(self, at: IntArray, sets: IntArray) -> _Split | None:
-        """Return the split of rows and sets that costs least; None where no threshold parts the sets."""
+        """Split of rows and sets with the least cost; None if no threshold separates the sets."""
         found = [split for d in range(self.rows.shape[1]) if (split := self._best_of(d, at, sets)) is not None]
         return min(found, key=lambda split: split.cost) if found else None
 
@@ -266,7 +266,7 @@ class _Search(NamedTuple):
         centroids = self.centroids[sets, feature]
         ends = np.flatnonzero(values[1:] > values[:-1])
         thresholds = 0.5 * (values[ends] + values[ends + 1])
-        # Of two neighbouring doubles the middle may round up to the larger.
+        # The midpoint of two neighbouring doubles may round up to the larger.
         thresholds = np.where(thresholds < values[ends + 1], thresholds, values[ends])
         is_below = centroids[None, :] <= thresholds[:, None]
         usable = is_below.any(axis=1) & ~is_below.all(axis=1)
@@ -287,7 +287,7 @@ class _Search(NamedTuple):
 
 
 def _grow(search: _Search, chosen: IntArray, most: float) -> Node:
-    """Split the node whose split costs least, until there are enough leaves or none can be split."""
+    """Split the node with the least cost until there are enough leaves or none can be split."""
     # Nodes are lists while the tree grows: [rows, sets, split, below, above].
     root: list[Any] = _open_node(search, np.arange(len(search.rows)), np.arange(len(chosen)))
     leaves = [root]

@@ -1,4 +1,4 @@
-"""Images and volumes: evidential segmentation, fusion of modalities, evidence of neighbours, a brain phantom."""
+"""Images and volumes: evidential segmentation, fusion of modalities, spatial evidence, a brain phantom."""
 
 from egmm.image.brainweb import fetch_brainweb, load_brainweb
 from egmm.image.fusion import fuse, refine

@@ -1,4 +1,4 @@
-"""BrainWeb's simulated brain images, from files at hand or through the package `brainweb-dl`."""
+"""BrainWeb's simulated brain images, from local files or through the package `brainweb-dl`."""
 
 import gzip
 import zlib
@@ -15,7 +15,7 @@ from egmm._checks import check_choice, check_integer, import_optional
 from egmm.image.io import VOLUME_SUFFIXES, Image, check_file, read_image
 
 SHAPE = (181, 217, 181)
-"""Sides of BrainWeb's 1 mm volumes along x, y and z."""
+"""Shape of BrainWeb's 1 mm volumes along x, y and z."""
 
 RAW_SUFFIXES = (".rawb", ".raws", ".raw", ".rawb.gz", ".raws.gz", ".raw.gz")
 ORIGIN = (-90.0, -126.0, -72.0)
@@ -29,17 +29,17 @@ def load_brainweb(
 ) -> Image:
     """Read a BrainWeb volume: raw bytes or 16-bit numbers, MINC, or NIfTI; gzipped or not.
 
-    Raw files carry no header. BrainWeb writes them with x fastest and z slowest. Whether a file holds bytes or 16-bit
-    numbers is told by its length, their byte order by the numbers: BrainWeb's are at most 4095.
+    Raw files have no header. BrainWeb writes them with x fastest and z slowest. The file length distinguishes bytes
+    from 16-bit numbers; the byte order is detected from the values, which are at most 4095.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     shape : sequence of int, default=(181, 217, 181)
-        Sides x, y, z of a raw file; thicker slices have a smaller z.
+        Shape x, y, z of a raw file; thicker slices have a smaller z.
     voxel_size : sequence of float, default=(1.0, 1.0, 1.0)
-        Sides of a raw file's voxels in mm.
+        Voxel size of a raw file in mm.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def load_brainweb(
     if name.endswith(VOLUME_SUFFIXES):
         return read_image(file)
     if not name.endswith(RAW_SUFFIXES):
-        raise ValueError(f"{file.name} is of no known kind; expected {', '.join(RAW_SUFFIXES + VOLUME_SUFFIXES)}.")
+        raise ValueError(f"{file.name} has an unknown suffix; expected {', '.join(RAW_SUFFIXES + VOLUME_SUFFIXES)}.")
     sides = tuple(check_integer("shape", side, 1) for side in shape)
     if len(sides) != 3 or len(voxel_size) != 3:
         raise ValueError(f"shape and voxel_size must have three entries, got {tuple(shape)} and {tuple(voxel_size)}.")
@@ -62,7 +62,7 @@ def load_brainweb(
     if numbers is None:
         raise ValueError(
             f"{file.name} holds {len(content)} bytes, but {' x '.join(map(str, sides))} voxels take {prod(sides)} "
-            f"(bytes) or {2 * prod(sides)} (16-bit); give its shape."
+            f"(bytes) or {2 * prod(sides)} (16-bit); pass its shape."
         )
     return read_image(Image(numbers.reshape(sides[::-1]).T, file.name, affine))
 
@@ -75,7 +75,7 @@ def _read_bytes(file: Path) -> bytes:
         with gzip.open(file) as stream:
             return stream.read()
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{file.name} cannot be unpacked, it may be damaged: {error}") from error
+        raise ValueError(f"{file.name} cannot be decompressed and may be damaged: {error}") from error
 
 
 def _raw_numbers(content: bytes, n_voxels: int) -> NDArray[Any] | None:
@@ -90,12 +90,12 @@ def _raw_numbers(content: bytes, n_voxels: int) -> NDArray[Any] | None:
 def fetch_brainweb(
     subject: int = 0, contrast: str = "T1", *, noise: int = 0, inu: int = 0, resolution: int = 1, **options: Any
 ) -> Image:
-    """Get a BrainWeb volume through the package `brainweb-dl`, which downloads and keeps it.
+    """Fetch a BrainWeb volume through the package `brainweb-dl`, which downloads and caches it.
 
     Parameters
     ----------
     subject : int, default=0
-        0 is BrainWeb's normal brain; the package lists the numbers of twenty more.
+        0 is BrainWeb's normal brain; the package lists twenty more.
     contrast : {'T1', 'T2', 'PD'}, default='T1'
         Modality.
     noise : int, default=0

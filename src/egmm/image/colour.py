@@ -1,4 +1,4 @@
-"""Colour pictures: their channels as images of one grid, in a space where distances are differences that people see."""
+"""Colour pictures: their channels as images on one grid, in a perceptually uniform space."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -32,15 +32,15 @@ HUES = (
 """Names of hues up to an angle in the plane of a and b, in degrees."""
 
 GREY_CHROMA = 9.0
-"""Colours of less chroma are called grey."""
+"""Colours with less chroma are named grey."""
 
 
 FLAT = 1e-3
-"""Channels of a smaller range are constant, but for rounding."""
+"""Channels with a smaller range are constant up to rounding."""
 
 
 def split_colours(images: Any, space: str) -> Any:
-    """Replace every colour picture by its channels, named; everything else is left as it is."""
+    """Replace every colour picture by its named channels; other images are unchanged."""
     check_choice("colour", space, SPACES)
     if isinstance(images, Mapping):
         named = {str(name): _channels(source, space, str(name)) or source for name, source in images.items()}
@@ -56,7 +56,7 @@ def _parts(source: Any, name: str) -> list[Any]:
 
 
 def _channels(source: Any, space: str, name: str | None = None) -> list[Image] | None:
-    """Channels of a colour picture; None where the source is none."""
+    """Channels of a colour picture; None for other sources."""
     pixels = _pixels(source)
     if pixels is None:
         return None
@@ -67,12 +67,12 @@ def _channels(source: Any, space: str, name: str | None = None) -> list[Image] |
     if space == "lab":
         names, values = ("L", "a", "b"), to_lab(pixels).astype(np.float32)
     found = [Image(values[..., k], f"{before}{what}") for k, what in enumerate(names)]
-    # A grey picture saved in colour has two channels that say nothing.
+    # A grey picture saved in colour has two constant channels.
     return [image for image in found if np.ptp(image.data) > FLAT] or found[:1]
 
 
 def _pixels(source: Any) -> NDArray[np.uint8] | None:
-    """8-bit red, green and blue of a colour picture, (rows, columns, 3); None where the source is none."""
+    """8-bit red, green and blue of a colour picture, (rows, columns, 3); None for other sources."""
     source = here(source)
     if isinstance(source, np.ndarray):
         is_colour = source.ndim == 3 and source.shape[-1] in COLOUR_CHANNELS and source.dtype == np.uint8
@@ -87,7 +87,7 @@ def _pixels(source: Any) -> NDArray[np.uint8] | None:
             with pillow.open(path) as picture:
                 return None if getattr(picture, "n_frames", 1) > 1 else _from_pillow(picture)
         except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError):
-            return None  # Said by the reader of grey pictures, which meets the same.
+            return None  # The reader of grey pictures reports the error.
     return _from_pillow(source) if hasattr(source, "getbands") else None
 
 

@@ -1,4 +1,4 @@
-"""Rows of features from the voxels of a mask: checked, and with equal voxels merged."""
+"""Rows of features from the voxels of a mask, validated and with equal voxels merged."""
 
 import math
 from collections.abc import Sequence
@@ -12,23 +12,22 @@ from egmm._checks import LARGEST, BoolArray, FloatArray, IntArray, are_usable, w
 from egmm.image.io import Image
 
 LEVELS_PER_NOISE = 8
-"""Grey levels that a standard deviation of noise is divided into where numbers are rounded: the rounding then adds a
-thousandth to the variance."""
+"""Rounding steps per standard deviation of the noise; rounding then adds a thousandth to the variance."""
 
 FEW_LEVELS = 1 << 8
-"""Whole numbers of a smaller range are not rounded: there are few of them."""
+"""Integers with a smaller range are not rounded."""
 
 NOISE_BINS = 100
 MAX_LEVELS = 1 << 16
 MAX_WHOLE = float(1 << 53)
-"""Whole numbers below this are exact as real ones."""
+"""Integers below this are exact as floating-point numbers."""
 
 DENSE_CODES = 1 << 24
-"""Codes of rows up to this are counted in a table, larger ones sorted."""
+"""Row codes up to this are counted in a table, larger ones sorted."""
 
 
 class Distinct(NamedTuple):
-    """Distinct rows, how often each occurs, and which one each voxel has."""
+    """Distinct rows, their counts, and the row of each voxel."""
 
     rows: FloatArray
     counts: FloatArray
@@ -36,7 +35,7 @@ class Distinct(NamedTuple):
 
 
 def columns_of(images: Sequence[Image], mask: BoolArray) -> list[NDArray[Any]]:
-    """Grey levels of the voxels in the mask, one vector per modality, or what is wrong with them."""
+    """Validated grey levels of the voxels in the mask, one vector per modality."""
     columns = []
     for image in images:
         column = image.data[mask]
@@ -46,8 +45,7 @@ def columns_of(images: Sequence[Image], mask: BoolArray) -> list[NDArray[Any]]:
             column = column.astype(np.uint8)
         if float(column.min()) == float(column.max()):
             raise ValueError(
-                f"{image.name} is constant ({column[0]:g}) in the mask of {column.size} voxels: there is nothing to "
-                "tell its voxels apart by."
+                f"{image.name} is constant ({column[0]:g}) in the mask of {column.size} voxels and cannot be segmented."
             )
         columns.append(column)
     return columns
@@ -61,7 +59,7 @@ def _check_usable(column: NDArray[Any], image: Image, mask: BoolArray) -> None:
     where = tuple(int(axis) for axis in np.unravel_index(np.flatnonzero(mask)[first], mask.shape))
     raise ValueError(
         f"{image.name} contains {what_is_unusable(float(column[first]))} at voxel {where} ({int(bad.sum())} voxels of "
-        "the mask are not finite or too large); leave them out of the mask, impute or rescale them first."
+        "the mask are not finite or too large); exclude them from the mask, impute or rescale them first."
     )
 
 
@@ -72,7 +70,7 @@ def largest_level(image: NDArray[Any], mask: BoolArray) -> float:
 
 
 def bounding_box(mask: BoolArray) -> tuple[slice, ...]:
-    """Smallest box of the grid that holds a mask which is not empty."""
+    """Bounding box of a non-empty mask."""
     box = []
     for axis in range(mask.ndim):
         hit = np.flatnonzero(mask.any(axis=tuple(a for a in range(mask.ndim) if a != axis)))
@@ -81,25 +79,25 @@ def bounding_box(mask: BoolArray) -> tuple[slice, ...]:
 
 
 def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
-    r"""Standard deviation of the noise: the commonest standard deviation of small patches.
+    r"""Standard deviation of the noise: the mode of the standard deviations of small patches.
 
-    Patches within one tissue show the noise alone, patches on edges more, so the mode of
-    :math:`s_i = \bigl(\tfrac{1}{n-1} \sum_o (x_{i+o} - \bar x_i)^2\bigr)^{1/2}` over patches of :math:`n = 3^d` voxels
-    tells it; the mode of such an estimate is :math:`\sigma \sqrt{(n-2)/(n-1)}`, which is put right. Patches are one
-    voxel thick along axes of which the mask has fewer than three, as in a single slice.
+    Patches within one tissue show only noise, patches on edges more, so the noise is estimated by the mode of
+    :math:`s_i = \bigl(\tfrac{1}{n-1} \sum_o (x_{i+o} - \bar x_i)^2\bigr)^{1/2}` over patches of :math:`n = 3^d` voxels,
+    corrected for its bias: the mode of such an estimate is :math:`\sigma \sqrt{(n-2)/(n-1)}`. Patches are one voxel
+    thick along axes where the mask has fewer than three, as in a single slice.
 
     Parameters
     ----------
     image : ndarray
         Grey levels.
     mask : ndarray of bool
-        Voxels that count. Patches that leave the mask, or are constant at its darkest value (a cut-out background),
-        do not.
+        Voxels to use. Patches that leave the mask, or are constant at its darkest value (a removed background), are
+        ignored.
 
     Returns
     -------
     sd : float
-        0 where most patches are constant, or none is left.
+        0 if most patches are constant, or none is left.
 
     Examples
     --------
@@ -117,10 +115,10 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     whole = uniform_filter(mask.astype(np.float32), widths, mode="constant") > 1 - 0.5 / size
     if size == 1 or not whole.any():
         return 0.0
-    # Scaled by a power of two, which rounds nothing: single precision has no squares of huge or tiny numbers.
-    exponent = max(math.frexp(largest_level(image, mask))[1], -1000)  # Its power must be a number too.
+    # Scaled by a power of two, which is exact: squares of huge or tiny numbers leave the range of single precision.
+    exponent = max(math.frexp(largest_level(image, mask))[1], -1000)  # Its power must be finite too.
     values = np.multiply(np.where(mask, image, 0), 2.0**-exponent, dtype=np.float64).astype(np.float32)
-    # About their middle: squares of large numbers would swamp the variance.
+    # Centred: squares of large numbers would swamp the variance.
     values -= np.float32(np.mean(values[mask], dtype=np.float64))
     mean = uniform_filter(values, widths, mode="constant")[whole]
     variance = uniform_filter(values * values, widths, mode="constant")[whole] - mean * mean
@@ -133,14 +131,14 @@ def noise_level(image: NDArray[Any], mask: BoolArray) -> float:
     spread = spread[kept]
     counts, edges = np.histogram(spread, bins=NOISE_BINS, range=(0.0, float(np.quantile(spread, 0.95))))
     smooth = gaussian_filter1d(counts.astype(np.float64), 3.0)
-    # Where structures are fine, patches on edges are commonest: the first high peak is that of the patches without.
+    # With fine structures most patches lie on edges; the first high peak belongs to those that do not.
     is_peak = np.concatenate([[True], smooth[1:] >= smooth[:-1]]) & np.concatenate([smooth[:-1] > smooth[1:], [True]])
     mode = int(np.argmax(is_peak & (smooth > smooth.max() / 3)))
     return 2.0**exponent * float(edges[mode] + edges[mode + 1]) / 2 / ((size - 2) / (size - 1)) ** 0.5
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> Distinct:
-    """Merge equal voxels; real numbers and whole ones of many levels are rounded to a fraction of the noise first."""
+    """Merge equal voxels; floats and integers with many levels are first rounded to a fraction of the noise."""
     rounded = [_levels(column, noise) for column, noise in zip(columns, noises, strict=True)]
     inverse, some = merge_equal([column.levels for column in rounded])
     rows = np.stack([column.low + column.step * column.levels[some] for column in rounded], axis=1)
@@ -148,7 +146,7 @@ def distinct_rows(columns: Sequence[NDArray[Any]], noises: Sequence[float]) -> D
 
 
 class _Levels(NamedTuple):
-    """Grey levels as whole numbers from zero, and the start and step that turn them back."""
+    """Grey levels as integers from zero, and the start and step that restore them."""
 
     levels: IntArray
     low: float
@@ -166,7 +164,7 @@ def _levels(column: NDArray[Any], noise: float) -> _Levels:
 
 
 def merge_equal(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Number the distinct rows of columns >= 0 in ascending order: which one each voxel has, and a voxel of each."""
+    """Number the distinct rows of columns >= 0 in ascending order: the number of each voxel, and one voxel per row."""
     inverse, n_distinct = _numbered(columns[0])
     for column in columns[1:]:
         inverse, n_distinct = _numbered(inverse * (int(column.max()) + 1) + column)
@@ -176,7 +174,7 @@ def merge_equal(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
 
 
 def _numbered(code: IntArray) -> tuple[IntArray, int]:
-    """Number the distinct codes in ascending order: which one each voxel has, and how many there are."""
+    """Number the distinct codes in ascending order: the number of each voxel, and their count."""
     if int(code.max()) >= DENSE_CODES:
         found, inverse = np.unique(code, return_inverse=True)
         return np.asarray(inverse, dtype=np.int64), len(found)

@@ -1,4 +1,4 @@
-"""Fusion of segmentations: each modality on its own frame, refined to a common one, combined voxel by voxel."""
+"""Fusion of segmentations: each modality on its own frame, refined to a common frame, combined voxel by voxel."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from egmm.image.io import Image, check_same_grid
 from egmm.image.segmented import SegmentedImage, cluster_names
 
 BLOCK_ROWS = 1 << 19
-"""Mass functions combined at a time: temporaries stay small, and progress can be shown."""
+"""Mass functions combined per block, which keeps temporaries small."""
 
 
 class _Mapping(NamedTuple):
-    """Where one modality's clusters lie in the common frame, as bit masks."""
+    """Clusters of one modality in the common frame, as bit masks."""
 
     images: IntArray
     n_clusters: int
@@ -36,7 +36,7 @@ def fuse(
     names: Sequence[str] | None = None,
     verbose: int = 0,
 ) -> SegmentedImage:
-    r"""Fuse segmentations of several modalities of one grid: refine, discount, combine.
+    r"""Fuse segmentations of several modalities on one grid: refine, discount, combine.
 
     .. math:: m_i = \bigoplus_s \rho_s\bigl(m_{is}^{\alpha_s}\bigr)
 
@@ -46,27 +46,27 @@ def fuse(
         Two or more, on one grid with one mask. The last positional argument may be the refining:
         ``fuse(first, second, refining)``.
     refining : list, default=None
-        For each source, the clusters of the common frame that each of its clusters stands for. Either by name, a
-        mapping per source whose keys are the source's clusters, dark to bright (or by their names), such as
-        ``[{"CSF": ["CSF"], "tissue": ["pathology", "normal"]}, {"other": ["CSF", "normal"],
-        "pathology": ["pathology"]}]``; or by number, counted from zero, such as ``[[{1}, {0, 2}], [{1, 2}, {0}]]``.
-        Clusters of one source may share what they stand for. None: all sources are over one frame already.
+        For each source, the clusters of the common frame that each of its clusters represents. Either by name, a
+        mapping per source whose keys are the source's clusters, dark to bright (or by their names), such as ``[{"CSF":
+        ["CSF"], "tissue": ["pathology", "normal"]}, {"other": ["CSF", "normal"], "pathology": ["pathology"]}]``; or by
+        number, counted from zero, such as ``[[{1}, {0, 2}], [{1, 2}, {0}]]``. Clusters of one source may overlap. None:
+        all sources already share one frame.
     discounts : float or sequence of float, default=None
-        How unreliable each modality is, from 0 (trusted) to 1 (ignored).
+        Discount rate of each modality, from 0 (trusted) to 1 (ignored).
     rule : {'dempster', 'conjunctive', 'disjunctive', 'yager', 'dubois-prade', 'pcr6', 'cautious', 'mean'}
-        How to combine; see :func:`egmm.belief.combine`. The cautious rule needs sources with some doubt: discount them.
+        The rule, see :func:`egmm.belief.combine`. The cautious rule needs mass on the frame: discount the sources.
     on_conflict : {'vacuous', 'raise', 'empty'}, default='vacuous'
-        What Dempster's rule does with voxels in total conflict: all mass on the frame, an error, or all mass on the
-        empty set.
+        What Dempster's rule does with voxels in total conflict: put all mass on the frame, raise an error, or put it on
+        the empty set.
     names : sequence of str, default=None
-        Names of the common frame's clusters, in their order; with a refining by name their order is set by this.
+        Names of the common frame's clusters, in order; they set the order for a refining by name.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Returns
     -------
     fused : SegmentedImage
-        Its conflict map is :math:`m_\cap(\emptyset)` of the refined, discounted sources, whatever the rule.
+        Its conflict map is :math:`m_\cap(\emptyset)` of the refined, discounted sources, for any rule.
 
     Examples
     --------
@@ -112,22 +112,22 @@ def fuse(
 
 
 def refine(segmented: SegmentedImage, refining: Any, names: Sequence[str] | None = None) -> SegmentedImage:
-    r"""Express one segmentation on a finer frame: each set of clusters becomes all that its clusters can stand for.
+    r"""Express a segmentation on a finer frame: each cluster becomes the set of clusters that it represents.
 
     .. math:: m_i^{\uparrow}\bigl(\textstyle\bigcup_{k \in A} \rho(\omega_k)\bigr) = m_i(A)
 
-    It is the first step of `fuse`. Alone it tells what a modality knows of the common frame, so that its ambiguous
-    voxels can be counted beside those of a fusion: of {CSF, tissue}, all tissue is "pathology or normal".
+    This is the first step of `fuse`. By itself it shows what one modality tells about the common frame, so that its
+    open voxels can be compared with those of a fusion: with {CSF, tissue}, all tissue is "pathology or normal".
 
     Parameters
     ----------
     segmented : SegmentedImage
         A segmentation or a fusion.
     refining : mapping or list
-        One source's entry of the refining of `fuse`: a mapping of its clusters to names of the common frame's, or a
-        list of sets of their numbers from zero.
+        One source's entry in the refining of `fuse`: a mapping from its clusters to names in the common frame, or a
+        list of sets of cluster numbers counted from zero.
     names : sequence of str, default=None
-        Names of the common frame's clusters, in their order.
+        Names of the common frame's clusters, in order.
 
     Returns
     -------
@@ -154,13 +154,13 @@ def _split_arguments(sources: Sequence[Any], refining: Any) -> tuple[list[Segmen
     given = list(sources)
     if given and not isinstance(given[-1], SegmentedImage):
         if refining is not None:
-            raise TypeError(f"fuse takes SegmentedImage objects, got {type(given[-1]).__name__}.")
+            raise TypeError(f"fuse expects SegmentedImage objects, got {type(given[-1]).__name__}.")
         refining = given.pop()
     for part in given:
         if not isinstance(part, SegmentedImage):
-            raise TypeError(f"fuse takes SegmentedImage objects and a refining last, got {type(part).__name__}.")
+            raise TypeError(f"fuse expects SegmentedImage objects and a refining last, got {type(part).__name__}.")
     if len(given) < 2:
-        raise ValueError(f"fuse needs two segmentations or more, got {len(given)}.")
+        raise ValueError(f"fuse needs at least two segmentations, got {len(given)}.")
     return given, refining
 
 
@@ -170,8 +170,8 @@ def _check_grids(parts: list[SegmentedImage]) -> None:
         if not np.array_equal(parts[0].mask, other.mask):
             first, second = int(parts[0].mask.sum()), int(other.mask.sum())
             raise ValueError(
-                f"{_name(parts[0].images)} and {_name(other.images)} were segmented in different masks ({first} and "
-                f"{second} voxels); segment both in their intersection."
+                f"{_name(parts[0].images)} and {_name(other.images)} were segmented with different masks ({first} and "
+                f"{second} voxels); segment both with their intersection."
             )
 
 
@@ -182,7 +182,7 @@ def _name(images: tuple[Image, ...]) -> str:
 def _mappings(
     parts: list[SegmentedImage], refining: Any, names: Sequence[str] | None
 ) -> tuple[list[_Mapping], Sequence[str] | None]:
-    """Bit masks of every source's clusters in the common frame, and its names where there are any."""
+    """Bit masks of every source's clusters in the common frame, and its names, if any."""
     if refining is None:
         identity = [[{k} for k in range(part.n_clusters)] for part in parts]
         return _by_number(parts, identity), names if names is not None else parts[0].names
@@ -202,22 +202,22 @@ def _mappings(
 
 
 def _check_keys(number: int, keys: list[str], names: Sequence[str]) -> None:
-    """Refuse keys of which some are names of the source's clusters and some are not: they would go by their order."""
+    """Raise if only some keys are names of the source's clusters: the keys would then be matched by order."""
     known = [key for key in keys if key in names]
     if known and len(known) < len(keys):
         wrong = next(key for key in keys if key not in names)
         raise ValueError(
-            f"refining of source {number} names {wrong!r}, which is none of its clusters ({', '.join(names)}); use "
-            "their names for all, or for none."
+            f"refining of source {number} has the key {wrong!r}, which is none of its clusters ({', '.join(names)}); "
+            "use cluster names for all keys or for none."
         )
 
 
 def _is_by_name(refining: Any, n_sources: int) -> bool:
-    """Whether a refining is by name or by number, or what is wrong with its form."""
+    """Whether a refining is by name rather than by number; raise on other forms."""
     if not isinstance(refining, Sequence | np.ndarray) or isinstance(refining, str):
-        raise TypeError(f"refining must be a list with an entry for each source, got {refining!r}.")
+        raise TypeError(f"refining must be a list with one entry per source, got {refining!r}.")
     if len(refining) != n_sources:
-        raise ValueError(f"refining must have one entry for each of the {n_sources} sources, got {len(refining)}.")
+        raise ValueError(f"refining must have {n_sources} entries, one per source, got {len(refining)}.")
     is_named = [isinstance(entry, Mapping) for entry in refining]
     if any(is_named) != all(is_named):
         raise TypeError("refining must be by name for all sources (mappings) or by number for all (lists), not both.")
@@ -227,14 +227,14 @@ def _is_by_name(refining: Any, n_sources: int) -> bool:
         for group in entry.values() if isinstance(entry, Mapping) else entry:
             if not _is_listing(group):
                 raise TypeError(
-                    f"refining of source {number} must list what each cluster stands for, got {group!r}; "
+                    f"refining of source {number} must list the clusters for each key, got {group!r}; "
                     f"write [{group!r}]."
                 )
     return all(is_named)
 
 
 def _is_listing(value: object) -> bool:
-    """Whether a value holds others; a string is one name, not its letters."""
+    """Whether a value is a collection; a string is one name."""
     return isinstance(value, Iterable) and not isinstance(value, str)
 
 
@@ -255,13 +255,13 @@ def _by_number(
                 f"({', '.join(part.names)}), got {len(entry)}."
             )
         if not all(entry):
-            raise ValueError(f"refining of source {number} leaves a cluster without anything to stand for.")
+            raise ValueError(f"refining of source {number} has an empty entry; list at least one cluster.")
         missing = min(set(range(n_common)) - {k for group in entry for k in group}, default=None)
         if missing is not None:
             which = f"cluster {missing + 1} (number {missing} counted from zero)" if names is None else names[missing]
             raise ValueError(
-                f"refining of source {number} must cover the common frame, but {which} is in none of its groups: that "
-                "source would rule it out everywhere."
+                f"refining of source {number} must cover the common frame, but {which} is in none of its groups "
+                "and would be excluded everywhere."
             )
         masks = [mask_of(group, n_common) for group in entry]
         mappings.append(_Mapping(np.array(masks, dtype=np.int64), n_common))
@@ -285,7 +285,7 @@ def _rates(discounts: Any, n_sources: int) -> list[float]:
 
 
 def _refine(part: CredalPartition, mapping: _Mapping, rate: float) -> Masses:
-    """Masses over the common frame: each set goes to the union of what its clusters stand for."""
+    """Masses over the common frame: each set goes to the union of its clusters' images."""
     masks = np.bitwise_or.reduce(np.where(part.focal_sets.membership, mapping.images, 0), axis=1)
     mass, focal = transport(part.mass, masks, mapping.n_clusters)
     return discount(mass, focal, rate) if rate > 0 else (mass, focal)
@@ -298,7 +298,7 @@ def _combine(sources: list[Masses], rule: str, on_conflict: str) -> tuple[FloatA
     if rule == "conjunctive":
         return joint, family, degree
     if rule == "dempster":
-        # From the conjunctive masses, which the conflict was read from.
+        # From the conjunctive masses, which also give the conflict.
         mass, focal = normalise(joint, family, on_conflict=on_conflict)
         return mass, focal, degree
     if rule == "cautious":

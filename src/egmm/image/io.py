@@ -31,13 +31,13 @@ class Image:
     Attributes
     ----------
     data : ndarray
-        Grey levels, two- or three-dimensional, as stored or scaled as the file asks.
+        Grey levels, two- or three-dimensional, as stored or scaled by the file header.
     name : str
-        What to call it in messages and titles.
+        Name for messages and titles.
     affine : ndarray of shape (4, 4) or None
-        Voxel to world coordinates, of files that have one.
+        Voxel-to-world transform, if the file has one.
     header : object or None
-        nibabel's header of the file, kept for maps written back.
+        nibabel header of the file, kept for writing maps.
     """
 
     data: NDArray[Any]
@@ -55,7 +55,7 @@ def read_image(source: Source, name: str | None = None) -> Image:
         Numbers on a two- or three-dimensional grid, or a file: PNG, TIFF (pages become a volume), JPEG or BMP through
         Pillow; NIfTI, Analyze, MGH or MINC through nibabel.
     name : str, default=None
-        What to call it; None takes the file's name.
+        Name for messages and titles; None uses the file name.
 
     Returns
     -------
@@ -81,20 +81,20 @@ def read_images(images: Any) -> list[Image]:
     else:
         read = [read_image(images)]
     if not read:
-        raise ValueError("There is no image to segment: give at least one modality.")
+        raise ValueError("images must hold at least one modality, got none.")
     for other in read[1:]:
         check_same_grid(read[0], other)
     return read
 
 
 def read_mask(mask: Any, like: Image) -> BoolArray:
-    """Read a mask on the grid of an image; None takes every voxel."""
+    """Read a mask on the grid of an image; None selects every voxel."""
     if mask is None:
         return np.ones(like.data.shape, dtype=bool)
     image = _read(mask, None if isinstance(mask, str | PathLike) else "mask")
     check_same_grid(like, image)
     if image.data.dtype.kind == "f" and np.isnan(image.data).any():
-        raise ValueError(f"{image.name} holds NaN: a mask must say yes (not zero) or no (zero) of every voxel.")
+        raise ValueError(f"{image.name} contains NaN; a mask must be zero or non-zero at every voxel.")
     inside: BoolArray = image.data != 0
     if not inside.any():
         raise ValueError(f"{image.name} is empty: it selects none of the {inside.size} voxels.")
@@ -102,7 +102,7 @@ def read_mask(mask: Any, like: Image) -> BoolArray:
 
 
 def check_same_grid(first: Image, second: Image) -> None:
-    """Say by which shape or affine two images differ, if they do."""
+    """Raise if two images differ in shape or affine."""
     if first.data.shape != second.data.shape:
         raise ValueError(
             f"{first.name} and {second.name} must be on one grid, but their shapes are {first.data.shape} and "
@@ -114,7 +114,7 @@ def check_same_grid(first: Image, second: Image) -> None:
     if gap > AFFINE_TOLERANCE:
         raise ValueError(
             f"{first.name} and {second.name} have the same shape but different affines (entries differ by up to "
-            f"{gap:.3g}): they do not show the same place; register and resample one of them first."
+            f"{gap:.3g}); register and resample one of them first."
         )
 
 
@@ -128,9 +128,9 @@ def write_volume(path: str | PathLike[str], data: NDArray[Any], affine: FloatArr
     data : ndarray
         The map; boolean becomes 8-bit.
     affine : ndarray of shape (4, 4) or None
-        Voxel to world coordinates; None writes the identity.
+        Voxel-to-world transform; None writes the identity.
     header : nibabel header, default=None
-        Whose units, codes and description to keep.
+        Header whose units, codes and description are kept.
     """
     target = Path(path)
     if not target.name.endswith((".nii", ".nii.gz")):
@@ -140,7 +140,7 @@ def write_volume(path: str | PathLike[str], data: NDArray[Any], affine: FloatArr
     stored = stored.astype(np.float32) if stored.dtype == np.float64 else stored
     kept = header if isinstance(header, nibabel.Nifti1Header) else None
     volume = nibabel.Nifti1Image(stored, np.eye(4) if affine is None else affine, kept)
-    # The source's data type, scaling, display range and meaning belong to its grey levels, not to this map.
+    # Data type, scaling, display range and intent of the source do not apply to this map.
     volume.set_data_dtype(stored.dtype)
     volume.header.set_slope_inter(1, 0)
     volume.header["cal_min"] = volume.header["cal_max"] = 0
@@ -151,7 +151,7 @@ def write_volume(path: str | PathLike[str], data: NDArray[Any], affine: FloatArr
 
 
 def write_picture(path: str | PathLike[str], data: NDArray[np.uint8]) -> None:
-    """Write an 8-bit grey (rows, columns) or RGB (rows, columns, 3) picture; the suffix names the format."""
+    """Write an 8-bit grey (rows, columns) or RGB (rows, columns, 3) picture; the suffix sets the format."""
     target = Path(path)
     if not target.name.lower().endswith(PICTURE_SUFFIXES):
         raise ValueError(f"path must end in one of {', '.join(PICTURE_SUFFIXES)}, got {target.name!r}.")
@@ -180,9 +180,9 @@ def here(source: Any) -> Any:
 
 
 def check_file(path: Path) -> None:
-    """Say of a path that is no file what it is."""
+    """Raise if a path is not a file."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory, but a file is needed.")
+        raise IsADirectoryError(f"{path} is a directory; expected a file.")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist.")
 
@@ -195,7 +195,7 @@ def _read_file(path: Path) -> Image:
     if name.endswith(PICTURE_SUFFIXES):
         return Image(_read_picture(path), path.name)
     raise ValueError(
-        f"{path.name} is of no known kind; expected one of {', '.join(PICTURE_SUFFIXES + VOLUME_SUFFIXES)}."
+        f"{path.name} has an unknown suffix; expected one of {', '.join(PICTURE_SUFFIXES + VOLUME_SUFFIXES)}."
     )
 
 
@@ -205,14 +205,14 @@ def _read_volume(path: Path) -> Image:
         return _from_nibabel(nibabel.load(path), path.name)
     except (MemoryError, ImportError):
         raise
-    except Exception as error:  # Headers that make no sense raise errors of many kinds.
-        raise ValueError(f"{path.name} cannot be read as a volume, it may be damaged: {error}") from error
+    except Exception as error:  # Invalid headers raise many kinds of errors.
+        raise ValueError(f"{path.name} cannot be read as a volume and may be damaged: {error}") from error
 
 
 def _from_nibabel(volume: Any, name: str) -> Image:
     data = np.asanyarray(volume.dataobj)
     if data.dtype == np.float64 and volume.get_data_dtype().itemsize <= 2:
-        # Scaled 8- and 16-bit integers come as doubles; single precision holds them and halves the memory.
+        # Scaled 8- and 16-bit integers arrive as doubles; single precision suffices and halves the memory.
         data = data.astype(np.float32)
     while data.ndim > 3 and data.shape[-1] == 1:
         data = data[..., 0]
@@ -224,7 +224,7 @@ def _read_picture(path: Path) -> NDArray[Any]:
     pillow = import_optional("PIL.Image", "Picture files", "image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # Large scans are what they say.
+            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # Large scans are legitimate.
             with pillow.open(path) as picture:
                 stack = []
                 for page in range(getattr(picture, "n_frames", 1)):
@@ -234,40 +234,40 @@ def _read_picture(path: Path) -> NDArray[Any]:
         raise
     except pillow.DecompressionBombError as error:
         raise ValueError(
-            f"{path.name} has more pixels than Pillow reads, or is damaged; if it is sound, read it with another "
-            f"library and pass the array: {error}"
+            f"{path.name} has more pixels than Pillow allows, or is damaged; if it is valid, read it with "
+            f"another library and pass the array: {error}"
         ) from error
-    except Exception as error:  # Damaged files raise errors of many kinds.
-        raise ValueError(f"{path.name} cannot be read as a picture, it may be damaged: {error}") from error
+    except Exception as error:  # Damaged files raise many kinds of errors.
+        raise ValueError(f"{path.name} cannot be read as a picture and may be damaged: {error}") from error
     if len({page.shape for page in stack}) > 1:
         shapes = ", ".join(str(shape) for shape in sorted({page.shape for page in stack}))
-        raise ValueError(f"{path.name} has {len(stack)} pages of different shapes ({shapes}): they make no volume.")
+        raise ValueError(f"{path.name} has {len(stack)} pages of different shapes ({shapes}), which form no volume.")
     return stack[0] if len(stack) == 1 else np.stack(stack, axis=-1)
 
 
 class _ColourError(ValueError):
-    """A picture that is sound, but not grey."""
+    """A valid picture that is not grey."""
 
 
 def _from_pillow(picture: Any, name: str) -> NDArray[Any]:
     if picture.mode == "P" and np.ptp(np.reshape(picture.getpalette(), (-1, 3)), axis=1).max(initial=0) == 0:
-        picture = picture.convert("L")  # GIF has palettes only, also of greys
+        picture = picture.convert("L")  # GIF always has a palette, even for grey levels
     if len(picture.getbands()) > 1 or picture.mode == "P":
         raise _ColourError(
-            f"{name} is a colour picture (mode {picture.mode}), but grey levels are needed: convert it first, for "
+            f"{name} is a colour picture (mode {picture.mode}), but grey levels are needed; convert it first, for "
             f"example with PIL.Image.open(...).convert('L'), or pass its channels as a list of images."
         )
     return np.array(picture)
 
 
 def _checked(image: Image, name: str) -> Image:
-    check_unmasked(name, image.data, "fill them in (numpy.ma.filled) and leave them out of the mask")
+    check_unmasked(name, image.data, "fill them (numpy.ma.filled) and exclude them from the mask")
     data = np.asarray(image.data)
     if data.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got an array of dtype {data.dtype}.")
     if data.ndim not in {2, 3}:
         raise ValueError(
-            f"{name} must be an image of 2 or a volume of 3 dimensions, got shape {data.shape}; pass the volumes of a "
+            f"{name} must have 2 or 3 dimensions, got shape {data.shape}; pass the volumes of a "
             "series as a list of images."
         )
     if data.size == 0:
@@ -276,11 +276,11 @@ def _checked(image: Image, name: str) -> Image:
 
 
 def _check_grey(image: Image) -> None:
-    """Refuse an array that looks like a colour image; files tell their slices from their channels."""
+    """Raise on an array that looks like a colour image; files distinguish slices from channels."""
     data = image.data
     if data.ndim == 3 and data.shape[-1] in COLOUR_CHANNELS and data.dtype == np.uint8:
         raise ValueError(
-            f"{image.name} has shape {data.shape} of 8-bit numbers: it looks like a colour image, but grey levels are "
+            f"{image.name} has shape {data.shape} and 8-bit values, like a colour image, but grey levels are "
             f"needed; average its channels or pass them as a list of images (a volume of {data.shape[-1]} slices: "
             "convert it to float first)."
         )
@@ -291,5 +291,5 @@ def _default_name(source: Any, number: int) -> str | None:
 
 
 def _is_nested_numbers(images: Sequence[Any]) -> bool:
-    """Whether a list is one image written out as rows of numbers rather than a list of images."""
+    """Whether a list is one image given as rows of numbers rather than a list of images."""
     return bool(images) and isinstance(images[0], list | tuple) and np.ndim(images[0][0] if images[0] else 0) == 0

@@ -1,4 +1,4 @@
-"""A brain phantom of our own: T1 and T2 images with known tissues, partial volume, noise and non-uniformity."""
+"""A brain phantom: T1 and T2 images with known tissues, partial volume, noise and non-uniformity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,34 +10,34 @@ from numpy.typing import NDArray
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer, check_real
 
 TISSUES = ("CSF", "grey matter", "white matter", "pathology")
-"""The tissues in the order of the columns of `fractions` and of the numbers, from one, in `labels`."""
+"""Tissues, in the order of the columns of `fractions` and of the numbers (from one) in `labels`."""
 
 AREAS = ("pathology", "CSF", "normal")
-"""The paper's three areas, in the order of the numbers, from one, in `areas`."""
+"""The paper's three areas, in the order of the numbers (from one) in `areas`."""
 
 BRAINWEB_LEVELS = {"t1": (46.0, 111.0, 152.0, 124.0), "t2": (245.0, 154.0, 118.0, 232.0)}
-"""Mean grey levels of BrainWeb's noise-free 1 mm images with moderate MS lesions, per tissue, over the pixels whose
-eight neighbours have the same label: those without partial volume."""
+"""Mean grey levels per tissue of BrainWeb's noise-free 1 mm images with moderate MS lesions, over pixels whose eight
+neighbours have the same label (no partial volume)."""
 
 GREY_SHARE = 0.572
-"""Share of grey matter in the normal tissue of BrainWeb's crisp phantom, 902912 of 1577689 voxels."""
+"""Share of grey matter in the normal tissue of BrainWeb's crisp phantom: 902912 of 1577689 voxels."""
 
 REFERENCE = {"t1": 152.0, "t2": 245.0}
-"""The grey levels that noise is a percentage of, as in BrainWeb: white matter in T1, CSF in T2."""
+"""Reference grey levels for the noise percentage, as in BrainWeb: white matter in T1, CSF in T2."""
 
 CONTRASTS = ("paper", "brainweb")
 
 
 @dataclass(frozen=True, eq=False)
 class BrainPhantom:
-    """T1 and T2 images of a brain and what is truly there.
+    """T1 and T2 images of a brain, with the true tissues.
 
     Attributes
     ----------
     t1, t2 : ndarray of float32
         The images; zero outside the brain.
     mask : ndarray of bool
-        The brain.
+        Mask of the brain.
     labels : ndarray of uint8
         Tissue with the largest share of each voxel, 1 to 4 as in `TISSUES`; 0 outside the brain.
     areas : ndarray of uint8
@@ -64,36 +64,36 @@ def make_brain_phantom(
     supersampling: int = 3,
     random_state: int = 0,
 ) -> BrainPhantom:
-    r"""Make a T1 and a T2 image of a brain with lesions, in two or three dimensions.
+    r"""Simulate a T1 and a T2 image of a brain with lesions, in two or three dimensions.
 
-    The geometry is our own: a folded cortex of grey matter about white matter, CSF in the sulci and two ventricles,
-    deep grey nuclei, round lesions in the white matter. Every voxel is sampled `supersampling` times along each axis,
-    so that border voxels hold several tissues. With the shares :math:`f_{ik}` and grey levels :math:`v_k`,
+    The geometry is synthetic: a folded cortex of grey matter around white matter, CSF in the sulci and two ventricles,
+    deep grey nuclei, and round lesions in the white matter. Every voxel is sampled `supersampling` times along each
+    axis, so that border voxels contain several tissues. With shares :math:`f_{ik}` and grey levels :math:`v_k`,
 
     .. math:: x_i = \sqrt{(b_i \textstyle\sum_k f_{ik} v_k + \epsilon_i)^2 + \eta_i^2}, \qquad
               \epsilon_i, \eta_i \sim \mathcal N(0, \sigma^2)
 
-    with a smooth field :math:`b` from :math:`1 - u/2` to :math:`1 + u/2`, u the non-uniformity.
+    with a smooth field :math:`b` from :math:`1 - u/2` to :math:`1 + u/2`, where u is the non-uniformity.
 
     Parameters
     ----------
     shape : sequence of int, default=(217, 181)
-        Rows and columns, or three sides; the brain fills most of the grid, whatever its size.
+        Rows and columns, or three sides; the brain fills most of the grid.
     contrast : {'paper', 'brainweb'}, default='paper'
-        'paper': what the paper describes. T1 shows CSF dark and all tissue alike; T2 shows pathology bright, and CSF
-        close to the tissue. Normal tissue has the mean of BrainWeb's grey and white matter, and CSF in T2 the grey
-        matter's level. 'brainweb': BrainWeb's own means, where grey and white matter differ and **CSF is bright in T2,
+        'paper': as described in the paper. In T1, CSF is dark and all tissue is alike; in T2, pathology is bright and
+        CSF is close to the tissue. Normal tissue has the mean level of BrainWeb's grey and white matter, and CSF in T2
+        that of grey matter. 'brainweb': BrainWeb's means, where grey and white matter differ and **CSF is bright in T2,
         brighter than pathology**.
     noise : float, default=3.0
         Standard deviation of Rician noise in percent of the reference tissue (white matter in T1, CSF in T2).
     inu : float, default=0.0
-        Intensity non-uniformity in percent: 20 makes the field range from 0.9 to 1.1.
+        Intensity non-uniformity in percent; with 20 the field ranges from 0.9 to 1.1.
     n_lesions : int, default=12
-        Number of lesions asked for; what of them falls outside white matter is not drawn.
+        Number of lesions; parts outside white matter are not drawn.
     supersampling : int, default=3
         Samples along each axis of a voxel; 1 gives pure voxels only.
     random_state : int, default=0
-        Seed of the folds, the lesions, the field and the noise.
+        Seed for folds, lesions, field and noise.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def make_brain_phantom(
     seeds = np.random.SeedSequence(check_integer("random_state", random_state, 0)).spawn(3)
     anatomy = _Anatomy(np.random.default_rng(seeds[0]), n_lesions, len(sides))
     fractions = _fractions(anatomy, sides, supersampling)
-    # Voxels cut by the brain's border are outside: their background is no tissue.
+    # Voxels on the brain's border count as outside: background is not a tissue.
     mask = fractions.sum(axis=-1) > 1 - 1e-4
     fractions[~mask] = 0
     labels = np.where(mask, fractions.argmax(axis=-1) + 1, 0).astype(np.uint8)
@@ -147,7 +147,7 @@ def _rician(image: NDArray[np.float32], sd: float, rng: np.random.Generator) -> 
 
 
 def _field(sides: tuple[int, ...], level: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Smooth multiplicative field of the given range about 1."""
+    """Smooth multiplicative field with the given range around 1."""
     axes = [np.linspace(-1, 1, side, dtype=np.float32) for side in sides]
     phases = rng.uniform(0, 2 * np.pi, len(sides))
     waves = [np.sin(np.pi / 2 * axis + phase) for axis, phase in zip(axes, phases, strict=True)]
@@ -157,7 +157,7 @@ def _field(sides: tuple[int, ...], level: float, rng: np.random.Generator) -> ND
 
 
 class _Anatomy:
-    """Which tissue is at a point; the brain is the unit ball of its own coordinates, about 7 cm a unit."""
+    """Tissue at a point; the brain is the unit ball of its coordinates, about 7 cm per unit."""
 
     CSF_DEPTH = 0.035
     CORTEX = 0.055
@@ -177,7 +177,7 @@ class _Anatomy:
 
     @staticmethod
     def _draw_lesions(rng: np.random.Generator, n_lesions: int, n_axes: int) -> FloatArray:
-        """Centres about the ventricles and radii, (n_lesions, 4)."""
+        """Centres near the ventricles, and radii, (n_lesions, 4)."""
         angle = rng.uniform(0, 2 * np.pi, n_lesions)
         distance = rng.uniform(0.32, 0.52, n_lesions)
         depth = rng.uniform(-0.25, 0.35, n_lesions) if n_axes == 3 else np.zeros(n_lesions)
@@ -200,13 +200,13 @@ class _Anatomy:
         return tissue
 
     def _depth(self, y: Any, x: Any, z: Any, radius: Any) -> Any:
-        """About the distance to the nearest CSF of surface, sulcus or fissure, negative inside it."""
+        """Approximate distance to the nearest CSF of surface, sulcus or fissure, negative inside it."""
         swell: Any = np.float32(0)
         slope = np.zeros(3, dtype=np.float32)
         for wave, phase in zip(self._waves, self._phases, strict=True):
             swell = swell + np.sin(wave[0] * y + wave[1] * x + wave[2] * z + phase)
             slope += wave**2 / 2
-        # Sulci are where the swell is zero: a net of surfaces; dividing by its slope gives a distance.
+        # Sulci are the zero set of the swell; dividing by its slope gives a distance.
         crease = abs(swell) / np.sqrt(slope.sum()) - self.SULCUS
         floor = 1 - self.CSF_DEPTH - self.SULCUS_DEPTH
         sulcus = _beyond(crease, floor - radius)
@@ -225,7 +225,7 @@ def _ball(y: Any, x: Any, z: Any, axes: tuple[float, float, float]) -> BoolArray
 
 
 def _fractions(anatomy: _Anatomy, sides: tuple[int, ...], samples: int) -> NDArray[np.float32]:
-    """Share of each tissue, slab by slab along the first axis, so that the fine grid is never held."""
+    """Share of each tissue, slab by slab along the first axis, so that the fine grid is never in memory."""
     offsets = (np.arange(samples) + 0.5) / samples - 0.5
     fine = [((np.arange(side)[:, None] + offsets).ravel() - (side - 1) / 2) / (0.47 * side) for side in sides]
     rows = fine[0].reshape(sides[0], samples)

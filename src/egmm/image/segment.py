@@ -1,4 +1,4 @@
-"""Segmentation of images: voxels of a mask clustered by their grey levels, masses on the grid."""
+"""Segmentation of images: clustering the voxels of a mask by their grey levels."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,13 @@ from egmm.rows.threads import one_blas_thread
 from egmm.selection import Selection
 
 START_POWERS = (1.0, 0.5, 0.0)
-"""Starts weigh grey levels by their counts to these powers: the last ones see small areas, such as lesions, that drown
-in the first."""
+"""Starts weight grey levels by their counts to these powers; small powers favour small areas, such as lesions."""
 
 HEAVIEST_PAIR = 2.0
-"""A set of clusters more than this many times as heavy as its lightest cluster is taken for a cluster in disguise."""
+"""A set more than this many times as heavy as its lightest cluster is suspected to be a cluster itself."""
 
 COUNTS = range(2, 7)
-"""Numbers of clusters tried where none is given."""
+"""Numbers of clusters tried by default."""
 
 
 def segment(
@@ -48,43 +47,42 @@ def segment(
     verbose: int = 0,
     **parameters: Any,
 ) -> SegmentedImage:
-    r"""Segment an image or a volume, of one modality or several as joint features, into evidential clusters.
+    r"""Segment an image or a volume of one or several modalities into evidential clusters.
 
-    Voxels outside the mask are 0 in every map and never clustered. Equal voxels are merged before the fit, and grey
-    levels, but those of 8 bits, rounded to an eighth of the noise, so that the time does not grow with the number of
+    Voxels outside the mask are 0 in every map and are not clustered. Equal voxels are merged before the fit, and grey
+    levels of more than 8 bits are rounded to an eighth of the noise, so that time does not grow with the number of
     voxels. Clusters are numbered from dark to bright in the first modality.
 
     Parameters
     ----------
     images : image, list of images, or mapping of names to images
         Each an array of 2 or 3 dimensions, a path (PNG, TIFF, NIfTI, MINC, ...), or an image of nibabel or Pillow.
-        Colour pictures are taken apart, see `colour`.
-        Several are modalities on one grid, whose grey levels are joint features.
+        Several images are modalities on one grid, used as joint features. Colour pictures are split, see `colour`.
     mask : image, default=None
-        Voxels to segment: those that are not zero. None takes all.
+        Voxels to segment, those that are not zero. None selects all.
     n_clusters : int, iterable of int or None, default=None
-        Number of clusters, or the numbers to choose among by EBIC; None means 2 to 6.
+        Number of clusters, or numbers to choose from by EBIC; None means 2 to 6.
     focal_sets : str, FocalSets or list of sets, default='auto'
-        As for `EGMM`. 'auto' is 'pairs' for several modalities; for one it is the singletons and the pairs of clusters
-        that are next to each other in grey level at the start. The other pairs would lie on top of a cluster: in T1,
-        halfway from CSF to white matter is grey matter.
+        As for `EGMM`. 'auto' means 'pairs' for several modalities. For one modality it means singletons and pairs of
+        clusters with adjacent grey levels at the start; other pairs would coincide with a cluster: in T1, grey matter
+        lies halfway between CSF and white matter.
     covariance : str, default='EEE'
         Covariance model of `EGMM`.
     spatial : bool, Neighbourhood or None, default=None
-        Whether neighbours give evidence: True pools with the default `Neighbourhood` before the fit; see
+        Whether to use evidence of neighbours: True pools with the default `Neighbourhood` before the fit; see
         :func:`egmm.image.pool_images`.
     colour : {'lab', 'rgb', 'grey'}, default='lab'
-        Features of a colour picture: lightness and two axes of colour (CIE L*a*b*, where distances are about what
-        people see), red, green and blue, or lightness alone. Colour arrays are of 8 bits, with 3 or 4 channels last.
+        Features of a colour picture: CIE L*a*b* (lightness and two colour axes, perceptually uniform), red, green and
+        blue, or lightness only. Colour arrays have 8 bits and 3 or 4 channels on the last axis.
     estimator : estimator, default=None
-        A clusterer with `fit` and `partition`, such as ``ECM(3)``, in place of `EGMM`. Not with `n_clusters` and other
+        A clusterer with `fit` and `partition`, such as ``ECM(3)``, instead of `EGMM`. Excludes `n_clusters` and other
         parameters of `EGMM`.
     names : sequence of str, default=None
         Names of the clusters, dark to bright.
     random_state : int, RandomState instance or None, default=0
         Seed of the starts.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
     **parameters : any
         Further parameters of `EGMM`.
 
@@ -139,7 +137,7 @@ def _check_estimator(estimator: Any, given: list[str]) -> None:
     if isinstance(estimator, type) or not hasattr(estimator, "partition"):
         raise TypeError(f"estimator must be a clusterer with fit and partition, such as ECM(3), got {estimator!r}.")
     if given:
-        raise ValueError(f"estimator brings its own parameters; do not give {', '.join(given)} as well.")
+        raise ValueError(f"estimator has its own parameters; do not pass {', '.join(given)} as well.")
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:
@@ -152,13 +150,13 @@ def _counts(n_clusters: int | Iterable[int] | None) -> list[int]:
     if isinstance(n_clusters, Iterable):
         counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
         if not counts:
-            raise ValueError("n_clusters must name at least one number to try, got an empty list.")
+            raise ValueError("n_clusters must hold at least one number, got an empty list.")
         return counts
     return [check_integer("n_clusters", n_clusters, 1)]
 
 
 def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verbose: int) -> Selection:
-    """Fit every number of clusters and keep the one of largest EBIC."""
+    """Fit every number of clusters and keep the one with the largest EBIC."""
     candidates = []
     with Progress("segment", len(counts), enabled=bool(verbose)) as progress:
         for count in counts:
@@ -177,10 +175,10 @@ def _select(data: Distinct, counts: list[int], base: EGMM, focal_sets: Any, verb
 
 
 def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
-    """Fit from several starts; the best likelihood among fits that are sound is kept."""
+    """Fit from several starts; keep the best likelihood among sound fits."""
     if len(data.rows) < model.n_clusters:
         raise ValueError(
-            f"n_clusters={model.n_clusters}, but the voxels of the mask have only {len(data.rows)} distinct values."
+            f"n_clusters={model.n_clusters}, but the mask has only {len(data.rows)} distinct values; use fewer."
         )
     model.set_params(focal_sets=_family(focal_sets, model.n_clusters, data.rows.shape[1]))
     if not isinstance(model.init, str) or model.init != "kmeans":
@@ -189,16 +187,16 @@ def _fit_from_starts(data: Distinct, model: EGMM, focal_sets: Any) -> Any:
         return model.fit(data.rows, sample_weight=data.counts)
     starts: list[Any] = [*_starting_means(data, model.n_clusters, model.random_state)]
     if data.rows.shape[1] > 1:
-        # All pairs of clusters are many, and some soon take the place of a tissue: here they come after the tissues.
+        # With all pairs, some may replace a tissue early: fit the singletons first.
         starts.append("mixture")
     fits = [clone(model).set_params(init=start).fit(data.rows, sample_weight=data.counts) for start in starts]
     return max(fits, key=lambda fit: (not fit.degenerate_, not _has_disguised_cluster(fit), fit.log_likelihood_))
 
 
 def _has_disguised_cluster(model: Any) -> bool:
-    """Whether some set of clusters outweighs the lightest of its clusters more than is plausible for border voxels.
+    """Whether a set of clusters outweighs its lightest cluster more than is plausible for border voxels.
 
-    Means that are evenly spaced make such fits: grey matter then counts as "white matter or something bright".
+    Evenly spaced means lead to such fits: grey matter then counts as "white matter or something bright".
     """
     focal = model.focal_sets_
     alone = np.full(focal.n_clusters, np.inf)
@@ -209,7 +207,7 @@ def _has_disguised_cluster(model: Any) -> bool:
 
 
 def _dark_to_bright(data: Distinct, model: EGMM) -> FloatArray:
-    """Sort the means given as a start, or those of the classical mixture from any other; neighbours make the pairs."""
+    """Sort the given initial means, or those of a classical mixture; neighbours form the pairs."""
     if np.ndim(model.init) == 2:
         return np.sort(model.init, axis=0)
     plain = clone(model).set_params(focal_sets="singletons").fit(data.rows, sample_weight=data.counts)
@@ -230,12 +228,12 @@ def _family(focal_sets: Any, n_clusters: int, n_modalities: int) -> Any:
 
 
 def _starting_means(data: Distinct, n_clusters: int, random_state: Any) -> list[FloatArray]:
-    """Centres of k-means, dark to bright, for each weighting of the grey levels; equal ones once."""
+    """Distinct k-means centres, dark to bright, one set per weighting of the grey levels."""
     found: list[FloatArray] = []
     scale = np.maximum(data.rows.std(axis=0), np.finfo(float).tiny)
     for power in START_POWERS:
         groups = KMeans(n_clusters, n_init=1, random_state=random_state)
-        with one_blas_thread():  # so few rows that threads only wait for each other
+        with one_blas_thread():  # too few rows for threads
             labels = groups.fit(data.rows / scale, sample_weight=data.counts**power).labels_
         weights = np.bincount(labels, weights=data.counts, minlength=n_clusters)
         sums = [np.bincount(labels, weights=data.counts * column, minlength=n_clusters) for column in data.rows.T]

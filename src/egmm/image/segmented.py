@@ -1,4 +1,4 @@
-"""A credal partition of voxels on its grid: maps of what is sure, what is possible and what is not known."""
+"""A credal partition of voxels on its grid: maps of labels, approximations and uncertainty."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,29 +20,29 @@ MAPS = ("labels", "ambiguity", "conflict", "lower", "upper", "mass")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SegmentedImage:
-    """What `segment` and `fuse` return: one mass function per voxel of the mask, and maps on the original grid.
+    """Result of `segment` and `fuse`: one mass function per voxel of the mask, and maps on the original grid.
 
-    Voxels of equal grey levels have equal masses. They are held once, so that millions of voxels take the memory and
-    the time of the few thousand grey levels they have.
+    Voxels with equal grey levels have equal masses and are stored once, so that time and memory depend on the number of
+    distinct grey levels.
 
     Attributes
     ----------
     kinds : CredalPartition
         Masses of the distinct voxels.
     index : ndarray of int of shape (n_voxels,)
-        Row of `kinds` of each voxel of the mask, in C order of the grid.
+        Row of `kinds` for each voxel of the mask, in C order of the grid.
     mask : ndarray of bool
         The voxels that were clustered.
     images : tuple of Image
-        What was segmented, with affine and header.
+        The segmented images, with affine and header.
     names : tuple of str
         Names of the clusters, dark to bright in the first modality.
     conflict_degree : ndarray of shape (n_kinds,) or None
-        Conflict between the sources that were combined, per row of `kinds`; None where nothing was combined.
+        Conflict between the combined sources, per row of `kinds`; None if nothing was combined.
     model : estimator or None
         The fitted mixture.
     selection : Selection or None
-        Every fit that was tried, where the number of clusters was chosen.
+        All fits, if the number of clusters was chosen.
     """
 
     kinds: CredalPartition
@@ -56,7 +56,7 @@ class SegmentedImage:
 
     @property
     def partition(self) -> CredalPartition:
-        """Masses of the voxels in the mask, in C order of the grid; made anew at every call."""
+        """Masses of the voxels in the mask, in C order of the grid; computed at every call."""
         return self.kinds[self.index]
 
     @property
@@ -76,17 +76,17 @@ class SegmentedImage:
 
     @property
     def affine(self) -> FloatArray | None:
-        """Voxel to world coordinates of the first modality, if it has any."""
+        """Voxel-to-world transform of the first modality, if any."""
         return self.images[0].affine
 
     @property
     def header(self) -> Any:
-        """Header of the first modality, if it has any."""
+        """Header of the first modality, if any."""
         return self.images[0].header
 
     @property
     def n_ambiguous(self) -> int:
-        """Voxels whose heaviest set holds two clusters or more."""
+        """Number of open voxels, whose heaviest set holds two clusters or more."""
         return int(self.focal_sets.is_meta[self.kinds.sets()][self.index].sum())
 
     # Maps -------------------------------------------------------------------------------------------------
@@ -97,8 +97,8 @@ class SegmentedImage:
         Parameters
         ----------
         rule : str, default='pignistic'
-            How to choose; see :func:`egmm.belief.best_cluster`. Where pignistic probabilities are equal to 1e-9, as on
-            borders between tissues of low noise, the larger belief decides.
+            The rule, see :func:`egmm.belief.best_cluster`. If pignistic probabilities are equal within 1e-9, as on
+            borders between tissues with low noise, the larger belief decides.
 
         Returns
         -------
@@ -123,24 +123,24 @@ class SegmentedImage:
         return self._spread(column.astype(np.float32))
 
     def masses(self) -> NDArray[np.float32]:
-        """All masses, the focal sets along a last axis; 0 outside the mask."""
+        """All masses, with the focal sets on the last axis; 0 outside the mask."""
         return self._spread(self.kinds.mass.astype(np.float32))
 
     def lower(self, by: str = "mass") -> BoolArray:
-        """Voxels surely in each cluster (a last axis); see :meth:`egmm.CredalPartition.lower`."""
+        """Voxels surely in each cluster (last axis); see :meth:`egmm.CredalPartition.lower`."""
         return self._spread(self.kinds.lower(by))
 
     def upper(self, by: str = "mass") -> BoolArray:
-        """Voxels possibly in each cluster (a last axis); see :meth:`egmm.CredalPartition.upper`."""
+        """Voxels possibly in each cluster (last axis); see :meth:`egmm.CredalPartition.upper`."""
         return self._spread(self.kinds.upper(by))
 
     def ambiguity(self) -> NDArray[np.float32]:
-        """Nonspecificity of each voxel as a share of its largest value, log2 of the number of clusters."""
+        """Nonspecificity of each voxel divided by its maximum, log2 of the number of clusters."""
         most = np.log2(self.n_clusters) if self.n_clusters > 1 else 1.0
         return self._spread((self.kinds.nonspecificity() / most).astype(np.float32))
 
     def conflict(self) -> NDArray[np.float32]:
-        """Conflict between the sources that were combined, from 0 to 1; the empty set's mass where there was one."""
+        """Conflict between the combined sources, from 0 to 1; the mass of the empty set for a single source."""
         if self.conflict_degree is not None:
             return self._spread(self.conflict_degree.astype(np.float32))
         empty = self.kinds.mass[:, 0] if self.focal_sets.has_empty else np.zeros(len(self.kinds))
@@ -152,7 +152,7 @@ class SegmentedImage:
         out[self.mask] = values
         return out
 
-    # Out --------------------------------------------------------------------------------------------------
+    # Output -----------------------------------------------------------------------------------------------
 
     def to_nifti(self, path: str | PathLike[str], what: str = "labels") -> None:
         """Write a map as NIfTI with the affine and header of the first modality.
@@ -162,7 +162,7 @@ class SegmentedImage:
         path : str or path-like
             A name that ends in .nii or .nii.gz.
         what : {'labels', 'ambiguity', 'conflict', 'lower', 'upper', 'mass'}, default='labels'
-            Which map; the last three have a last axis of clusters or focal sets.
+            The map; the last three have an additional axis of clusters or focal sets.
         """
         data = self._map(what)
         if self.mask.ndim == 2:
@@ -179,14 +179,14 @@ class SegmentedImage:
         path : str or path-like
             A name that ends in .png, .tif or another picture format.
         what : {'labels', 'ambiguity', 'conflict', 'lower', 'upper'}, default='labels'
-            Which map. Labels are spread over the grey levels; 'lower' and 'upper' are drawn over the first modality,
-            red where surely in the cluster, blue where only possibly ('upper').
+            The map. Labels are spread over the grey levels; 'lower' and 'upper' are drawn over the first modality, red
+            for voxels surely in the cluster, blue for those possibly in it ('upper').
         cluster : int, default=0
             Cluster, counted from zero, of 'lower' and 'upper'.
         at : int, default=None
-            Slice of a volume; None takes the middle.
+            Slice of a volume; None means the middle.
         axis : int, default=2
-            Axis of a volume that the slice cuts.
+            Axis perpendicular to the slice.
         """
         check_choice("what", what, MAPS[:-1])
         cut = self._cut(at, axis)
@@ -200,18 +200,18 @@ class SegmentedImage:
         write_picture(path, picture.astype(np.uint8))
 
     def plot(self, cluster: int | None = None, *, at: int | None = None, axis: int = 2, axes: Any = None) -> Any:
-        """Draw the lower (red) and the rest of the upper (blue) approximation over the first modality, as the paper.
+        """Draw the lower (red) and the rest of the upper (blue) approximation over the first modality, as in the paper.
 
         Parameters
         ----------
         cluster : int, default=None
-            Cluster counted from zero; None draws all side by side.
+            Cluster, counted from zero; None draws all side by side.
         at : int, default=None
-            Slice of a volume; None takes the middle.
+            Slice of a volume; None means the middle.
         axis : int, default=2
-            Axis of a volume that the slice cuts.
+            Axis perpendicular to the slice.
         axes : matplotlib Axes or sequence of Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class SegmentedImage:
         )
 
     def _spread(self, values: NDArray[Any]) -> Any:
-        """Put the value (or row of values) of each kind on all its voxels."""
+        """Copy the value (or row of values) of each kind to all its voxels."""
         return self.on_grid(values[self.index])
 
     def _map(self, what: str) -> NDArray[Any]:
@@ -279,8 +279,8 @@ def spatial_evidence(
 ) -> SegmentedImage:
     r"""Combine every voxel's masses with its neighbours' discounted masses.
 
-    The weights :math:`w_{in}` of the neighbours fall with distance and contrast, see `Neighbourhood`. With the total
-    :math:`W_i = 1 + \sum_n w_{in}` and independence :math:`\gamma`,
+    The weights :math:`w_{in}` of the neighbours decrease with distance and contrast, see `Neighbourhood`. With the
+    total :math:`W_i = 1 + \sum_n w_{in}` and independence :math:`\gamma`,
 
     =========== ======================================================================================================
     geometric   :math:`m'_i(A) \propto \bigl[m_i(A) \prod_n m_n(A)^{w_{in}}\bigr]^{W_i^{\gamma - 1}}`: the weights
@@ -294,24 +294,24 @@ def spatial_evidence(
     segmented : SegmentedImage
         A segmentation or a fusion.
     how : Neighbourhood, default=None
-        Weights of the neighbours; None takes the defaults.
+        Weights of the neighbours; None means the defaults.
     rule : {'geometric', 'dempster'}, default='geometric'
-        How to combine. 'geometric' respects voxels that hold several tissues; Dempster's rule lets the majority of the
-        neighbours decide about them.
+        The rule. 'geometric' respects voxels with several tissues; with Dempster's rule the majority of the neighbours
+        decides.
     independence : float, default=0.5
-        How far neighbours count as separate witnesses: 0 gives their average (or, by Dempster's rule, nothing), 1
-        counts every neighbour by its full weight.
+        How independent the neighbours are: 0 gives their average (with Dempster's rule, nothing), 1 counts every
+        neighbour by its full weight.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Returns
     -------
     segmented : SegmentedImage
-        Its conflict map tells where a voxel disagrees with the result.
+        Its conflict map shows where a voxel disagrees with the result.
 
     See Also
     --------
-    egmm.image.segment : its option `spatial` pools before fitting, which is better where the images are at hand.
+    egmm.image.segment : its option `spatial` pools before fitting, which is better if the images are available.
     """
     combined = combine_neighbours(
         (segmented.kinds.mass[segmented.index], segmented.focal_sets),
@@ -329,9 +329,9 @@ def spatial_evidence(
 
 
 def _pignistic_labels(partition: CredalPartition) -> IntArray:
-    """Cluster of largest pignistic probability; ties, where a pair holds nearly all mass, go to the larger belief.
+    """Cluster with the largest pignistic probability; ties of pairs with nearly all mass go to the larger belief.
 
-    A border voxel may have 1 - 1e-12 on {1,2}: the rest, which says where its grey level is nearer to, is lost in the
+    A border voxel may have mass 1 - 1e-12 on {1,2}: the rest, which shows the nearer grey level, is lost in the
     rounding of 0.5 + 1e-12.
     """
     probability = partition.pignistic()
@@ -345,9 +345,9 @@ def _pignistic_labels(partition: CredalPartition) -> IntArray:
 
 
 def cluster_names(n_clusters: int, names: Sequence[str] | None) -> tuple[str, ...]:
-    """Names given, or 'cluster 1' and so on."""
+    """Given names, or 'cluster 1' and so on."""
     if names is None:
         return tuple(f"cluster {number}" for number in range(1, n_clusters + 1))
     if len(names) != n_clusters:
-        raise ValueError(f"names must name {n_clusters} clusters, got {len(names)}: {list(names)}.")
+        raise ValueError(f"names must have {n_clusters} entries, one per cluster, got {len(names)}: {list(names)}.")
     return tuple(str(name) for name in names)

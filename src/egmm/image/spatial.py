@@ -1,4 +1,4 @@
-"""Evidence of neighbouring voxels: how much each counts, and how it is combined."""
+"""Evidence of neighbouring voxels: weights and combination."""
 
 import itertools
 import math
@@ -21,44 +21,44 @@ Grid: TypeAlias = NDArray[np.float32]
 
 RULES = ("geometric", "dempster")
 REACH = {2: 6, 3: 1}
-"""How far neighbours reach by default, by the number of axes more than one voxel long."""
+"""Default reach by the number of axes longer than one voxel."""
 
 MASS_FLOOR = 1e-30
-"""Masses below this count as this in a product: one voxel alone may not exclude a set for all its neighbours."""
+"""Lower bound of masses in a product, so that one voxel cannot exclude a set for all its neighbours."""
 
 LARGEST = 1e36
-"""Grey levels up to this can be summed over a neighbourhood in single precision."""
+"""Largest grey level that can be summed over a neighbourhood in single precision."""
 
 MAX_CLUSTERS = 6
-"""Dempster's rule over neighbours holds a map for every subset of the frame; beyond this they are too many."""
+"""Dempster's rule over neighbours needs a map for every subset of the frame, hence this limit."""
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    r"""Which neighbours of a voxel count, and how much.
+    r"""Weights of the neighbours of a voxel.
 
-    The weight of a neighbour n of voxel i falls with its distance and with the contrast between the two places,
+    The weight of a neighbour n of voxel i decreases with its distance and with the contrast between the two,
 
     .. math:: w_{in} = \exp\Bigl(-\delta\, d_{in}
               - \frac{1}{h^2} \Bigl[\frac{1}{D} \sum_c \frac{1}{|P|} \sum_{o \in P}
               \frac{(x_{i+o,c} - x_{n+o,c})^2}{\sigma_c^2} - 2\Bigr]_+\Bigr)
 
     where P is a small patch, c runs over the D modalities and :math:`\sigma_c` is the noise, estimated from the image.
-    Within one tissue the mean square is about 2, so that noise alone costs nothing; across an edge it is large, which
-    keeps edges. The defaults were chosen on `make_brain_phantom`.
+    Within one tissue the mean square is about 2, so that noise has no effect; across an edge it is large, which
+    preserves edges. The defaults were tuned on `make_brain_phantom`.
 
     Parameters
     ----------
     reach : int or None, default=None
-        Neighbours up to this many voxels away along each axis; None means 6 in images, also in a volume of one slice,
-        and 1 in volumes. A border voxel is like few others, and the farther one looks the more of them there are;
-        volumes have more to begin with, and their number grows with the third power.
+        Neighbours up to this many voxels away along each axis; None means 6 in images and volumes of one slice, and 1
+        in other volumes. Border voxels have few similar neighbours, so images need a larger reach; in volumes the
+        number of neighbours grows with its third power.
     contrast : float, default=1.0
-        h: larger values let neighbours count across weaker edges.
+        h: larger values include neighbours across weaker edges.
     decay : float, default=0.5
-        :math:`\delta` per voxel (the voxel's shortest side where sides differ).
+        :math:`\delta` per voxel (its shortest side, if sides differ).
     patch : int, default=1
-        The patch reaches this many voxels about its centre; 0 compares single voxels.
+        Radius of the patch in voxels; 0 compares single voxels.
     """
 
     reach: int | None = None
@@ -75,7 +75,7 @@ class Neighbourhood:
 
 
 class Bond(NamedTuple):
-    """One offset between voxels: the two views of the grid it joins, and the weight of each pair."""
+    """One offset between voxels: the two views of the grid that it pairs, and the weight of each pair."""
 
     here: tuple[slice, ...]
     there: tuple[slice, ...]
@@ -83,7 +83,7 @@ class Bond(NamedTuple):
 
 
 def neighbourhood_of(spatial: Any) -> Neighbourhood:
-    """Return the neighbourhood asked for: True is the default one."""
+    """Neighbourhood of the option `spatial`; True means the default."""
     if isinstance(spatial, Neighbourhood):
         return spatial
     if spatial is True:
@@ -92,7 +92,7 @@ def neighbourhood_of(spatial: Any) -> Neighbourhood:
 
 
 def bonds(images: Sequence[Image], mask: BoolArray, how: Neighbourhood) -> Iterator[Bond]:
-    """Yield every offset once, with the weights of the pairs of voxels it joins (zero outside the mask)."""
+    """Yield every offset once, with the weights of its pairs of voxels (zero outside the mask)."""
     channels = [_scaled(image, mask) for image in images]
     sides = voxel_sides(images[0].affine, mask.shape)
     for offset in itertools.product(*(range(-reach, reach + 1) for reach in _reaches(how, mask.shape))):
@@ -115,7 +115,7 @@ def n_bonds(shape: tuple[int, ...], how: Neighbourhood) -> int:
 
 
 def _reaches(how: Neighbourhood, shape: tuple[int, ...]) -> list[int]:
-    """How far neighbours reach along each axis: never beyond the grid."""
+    """Reach of neighbours along each axis, within the grid."""
     farthest = how.reach or REACH[max(2, sum(side > 1 for side in shape))]
     return [min(farthest, side - 1) for side in shape]
 
@@ -123,7 +123,7 @@ def _reaches(how: Neighbourhood, shape: tuple[int, ...]) -> list[int]:
 def pool_images(
     images: Sequence[Image], mask: Any, how: Neighbourhood | None = None, *, verbose: int = 0
 ) -> list[Image]:
-    r"""Replace every grey level by the weighted mean of its neighbourhood, edges kept.
+    r"""Replace every grey level by the weighted mean of its neighbourhood, preserving edges.
 
     .. math:: \bar x_i = \frac{x_i + \sum_n w_{in} x_n}{1 + \sum_n w_{in}}
 
@@ -136,11 +136,11 @@ def pool_images(
     images : sequence of Image
         Modalities on one grid.
     mask : image
-        Voxels that count, those that are not zero; the others become 0. None takes all.
+        Voxels to use, those that are not zero; the others become 0. None means all.
     how : Neighbourhood, default=None
-        Weights of the neighbours; None takes the defaults.
+        Weights of the neighbours; None means the defaults.
     verbose : int, default=0
-        1 shows a live line on the error stream.
+        1 shows progress on standard error.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def pool_images(
 def _weighted_sums(
     values: list[Grid], images: list[Image], mask: BoolArray, how: Neighbourhood, progress: Progress
 ) -> tuple[list[Grid], Grid]:
-    """Values of each voxel plus those of its neighbours times their weights, and the sum of the weights."""
+    """Values of each voxel plus the weighted values of its neighbours, and the sum of weights."""
     sums, total = [value.copy() for value in values], np.ones(mask.shape, dtype=np.float32)
     for done, (here, there, weight) in enumerate(bonds(images, mask, how), start=1):
         total[here] += weight
@@ -193,7 +193,7 @@ def _weighted_sums(
 
 
 class Combined(NamedTuple):
-    """Masses with the neighbours' evidence, and the conflict between a voxel and what came out."""
+    """Masses with the neighbours' evidence, and the conflict between a voxel and the result."""
 
     mass: FloatArray
     focal: FocalSets
@@ -263,7 +263,7 @@ def _dempster(
 
 
 def _from_commonality(values: FloatArray, full: FocalSets) -> Masses:
-    """Masses from commonalities known up to a factor per row; rounding errors below zero are cut off."""
+    """Masses from commonalities known up to a factor per row; negative rounding errors are clipped."""
     sums = np.concatenate([np.zeros((len(values), 1)), values], axis=1)
     mass = np.maximum(superset_differences(sums)[:, 1:], 0.0)
     mass /= mass.sum(axis=1, keepdims=True)
@@ -285,7 +285,7 @@ def _scaled(image: Image, mask: BoolArray) -> Grid:
 
 
 def _contrast(channels: list[Grid], here: Any, there: Any, both: Grid, width: int) -> Grid:
-    """Mean square difference of patches beyond what noise explains, averaged over modalities."""
+    """Mean squared difference of patches in excess of noise, averaged over modalities."""
     mean = np.zeros(both.shape, dtype=np.float32)
     for channel in channels:
         gap = channel[here] - channel[there]
@@ -306,7 +306,7 @@ def _views(offset: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[slice
 
 
 def voxel_sides(affine: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
-    """Lengths of a voxel's sides, the shortest along axes of more than one voxel being 1."""
+    """Side lengths of a voxel, relative to the shortest along axes of more than one voxel."""
     if affine is None:
         return np.ones(len(shape))
     sides = np.sqrt((affine[:3, : len(shape)] ** 2).sum(axis=0))

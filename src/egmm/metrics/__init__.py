@@ -1,4 +1,4 @@
-"""Measures of partitions: against classes and each other, by chosen sets and confidence, and ranks of algorithms."""
+"""Metrics of partitions: agreement with classes and each other, chosen sets, confidence, ranks of algorithms."""
 
 from egmm.metrics.evidential import PairwiseMasses, ans, credal_rand_index, pairwise_masses, pairwise_nonspecificity
 from egmm.metrics.external import ari, matched_accuracy, nmi, purity

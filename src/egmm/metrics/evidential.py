@@ -1,7 +1,6 @@
 r"""Comparison of credal partitions through their pairs of rows.
 
-About rows :math:`i, j` a credal partition says with a mass function on {same, different} whether they belong
-together:
+A credal partition gives a mass function on {same, different} for each pair of rows :math:`i, j`:
 
 - :math:`e_{ij} = 1 - (1 - m_i(\emptyset))(1 - m_j(\emptyset))`, conflict: one of them is in no cluster,
 - :math:`s_{ij} = \sum_k m_i(\{\omega_k\}) m_j(\{\omega_k\})`, same cluster,
@@ -26,14 +25,14 @@ from egmm.belief.uncertainty import average_nonspecificity
 from egmm.rows.threads import one_blas_thread
 
 _TILE = 256
-"""Side of the square of pairs held at once: its few arrays of half a megabyte stay in the cache."""
+"""Side of a square tile of pairs, whose arrays of half a megabyte stay in the cache."""
 
 _DISJOINT_COLUMNS = 1024
-"""Columns of the table of disjoint sets built at once."""
+"""Columns per block of the table of disjoint sets."""
 
 
 class PairwiseMasses(NamedTuple):
-    """Pairwise masses of some rows with others, each (n_rows, n_others); the rest to one is ignorance.
+    """Pairwise masses of some rows with others, each (n_rows, n_others); the remainder is ignorance.
 
     Attributes
     ----------
@@ -60,7 +59,7 @@ class PairwiseMasses(NamedTuple):
 def pairwise_masses(
     partition: CredalPartition, rows: slice = slice(None), others: slice = slice(None)
 ) -> PairwiseMasses:
-    r"""Say of pairs of rows how far they are together, apart, or in no cluster.
+    r"""Mass functions of pairs of rows on {same cluster, different clusters}.
 
     .. math:: e_{ij} = 1 - (1 - m_i(\emptyset))(1 - m_j(\emptyset)), \quad
         s_{ij} = \sum_k m_i(\{\omega_k\}) m_j(\{\omega_k\}), \quad
@@ -71,7 +70,7 @@ def pairwise_masses(
     partition : CredalPartition
         The credal partition.
     rows, others : slice, default=slice(None)
-        Rows :math:`i` and :math:`j`. All pairs of N rows take 24 N² bytes: ask for blocks when N is large.
+        Rows :math:`i` and :math:`j`. All pairs of N rows take 24 N² bytes; use blocks for large N.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def pairwise_masses(
 
 
 def ans(partition: CredalPartition) -> float:
-    r"""Average normalised nonspecificity of the rows, from 0 (precise) to 1 (vacuous); lower is better.
+    r"""Average normalised nonspecificity of the rows, from 0 (precise) to 1 (vacuous).
 
     .. math:: \mathrm{ANS} = \frac{1}{N \log_2 C} \sum_i \Big[\sum_{A \neq \emptyset} m_i(A) \log_2 |A|
         + m_i(\emptyset) \log_2 C\Big]
@@ -117,7 +116,7 @@ def ans(partition: CredalPartition) -> float:
 
 
 def credal_rand_index(first: CredalPartition, second: CredalPartition, *, distance: str = "conflict") -> float:
-    r"""Agreement of two credal partitions of the same rows: one minus a mean distance over the pairs of rows.
+    r"""Agreement of two credal partitions of the same rows: one minus the mean distance over pairs of rows.
 
     .. math:: \mathrm{CRI} = 1 - \frac{2}{N(N-1)} \sum_{i<j} d(m_{ij}, m'_{ij})
 
@@ -129,16 +128,16 @@ def credal_rand_index(first: CredalPartition, second: CredalPartition, *, distan
     - ``"belief"``: :math:`d = \frac{1}{2}(|\Delta e| + |\Delta s| + |\Delta n|)`, half the L1 distance of the belief
       functions.
 
-    For hard partitions all three are the Rand index. With ``"conflict"`` an imprecise partition does not disagree
-    with anything, least of all with itself; the two distances are 1 only for equal pairwise masses. The partitions may
-    have different numbers of clusters. Time grows with N² for the distances, with N for the conflict; memory with N.
+    For hard partitions all three equal the Rand index. With ``"conflict"``, ignorance never counts as disagreement;
+    with the two distances, the index is 1 only for equal pairwise masses. The partitions may have different numbers of
+    clusters. Time grows with N² for the distances, with N for the conflict; memory with N.
 
     Parameters
     ----------
     first, second : CredalPartition
         Partitions of the same rows.
     distance : {'conflict', 'jousselme', 'belief'}, default='conflict'
-        What is averaged over the pairs.
+        Distance that is averaged over the pairs.
 
     Returns
     -------
@@ -162,7 +161,7 @@ def credal_rand_index(first: CredalPartition, second: CredalPartition, *, distan
 
 
 def pairwise_nonspecificity(partition: CredalPartition) -> float:
-    r"""Mean nonspecificity of the pairwise masses: how much is left open about which rows belong together.
+    r"""Mean nonspecificity of the pairwise masses: ignorance about which rows belong together.
 
     .. math:: \frac{2}{N(N-1)} \sum_{i<j} (1 - s_{ij} - n_{ij})
 
@@ -176,7 +175,7 @@ def pairwise_nonspecificity(partition: CredalPartition) -> float:
     Returns
     -------
     float
-        0 for a hard partition, 1 for one that says nothing.
+        0 for a hard partition, 1 for a vacuous one.
 
     Examples
     --------
@@ -187,16 +186,16 @@ def pairwise_nonspecificity(partition: CredalPartition) -> float:
 
 
 class _Pairs:
-    """The factors of the pairwise masses: each of them is a product of two matrices with a row per object."""
+    """Factors of the pairwise masses; each mass is a product of two matrices with one row per object."""
 
     def __init__(self, partition: CredalPartition) -> None:
         self.focal: FocalSets = partition.focal_sets
         self.mass: FloatArray = partition.mass
         if len(self.mass) < 2:
-            raise ValueError(f"pairs need a partition of at least 2 rows, got {len(self.mass)}.")
+            raise ValueError(f"partition must have at least 2 rows to form pairs, got {len(self.mass)}.")
         self.single = np.ascontiguousarray(self.mass[:, self.focal.cardinalities == 1])
         self.disjoint = times_disjoint(self.mass, self.focal)
-        # Not the sum of the other masses: where the family lacks the empty set, there is no conflict at all.
+        # Not one minus the other masses: without the empty set, conflict is exactly zero.
         self.clustered = 1.0 - self.mass[:, self.focal.cardinalities == 0].sum(axis=1)
 
     def block(self, rows: slice, others: slice) -> PairwiseMasses:
@@ -207,28 +206,28 @@ class _Pairs:
         )
 
     def mean_nonspecificity(self) -> float:
-        # The sum over all pairs of a product x_i . y_j is the product of the sums: no pair is ever formed.
+        # The sum of x_i . y_j over all pairs is the product of the sums: no pair is formed.
         same, mass = self.single.sum(axis=0), self.mass.sum(axis=0)
         disjoint = self.disjoint.sum(axis=0)
         itself = np.vdot(self.single, self.single) + np.vdot(self.disjoint, self.mass)
         return 1.0 - _mean_over_pairs(float(same @ same + disjoint @ mass - itself), len(self.mass))
 
     def mean_conflict(self, other: "_Pairs") -> float:
-        # 1 - (e + e' - e e') is the product of four factors, two of row i and two of row j.
+        # 1 - (e + e' - e e') is a product of four factors, two per row.
         clustered = self.clustered * other.clustered
         agree = float(clustered.sum() ** 2 - clustered @ clustered)
         apart = self._same_here_apart_there(other) + other._same_here_apart_there(self)
         return 1.0 - _mean_over_pairs(agree - apart, len(clustered))
 
     def _same_here_apart_there(self, other: "_Pairs") -> float:
-        """Sum of s_ij n'_ij over all i != j, from sums over rows alone."""
+        """Sum of s_ij n'_ij over all i != j, from sums over rows."""
         sums = self.single.T @ other.mass
         itself = np.square(self.single).sum(axis=1) @ np.einsum("ij,ij->i", other.disjoint, other.mass)
         return float(np.vdot(times_disjoint(sums, other.focal), sums) - itself)
 
 
 def times_disjoint(matrix: FloatArray, focal: FocalSets) -> FloatArray:
-    """Sum the columns of `matrix` over the non-empty sets disjoint from each non-empty set, a few columns at a time."""
+    """Sum the columns of `matrix` over the non-empty sets disjoint from each non-empty set, block by block."""
     filled = focal.masks > 0
     product = np.empty_like(matrix)
     for start in range(0, len(focal), _DISJOINT_COLUMNS):
@@ -239,7 +238,7 @@ def times_disjoint(matrix: FloatArray, focal: FocalSets) -> FloatArray:
 
 
 def _share(value: float) -> float:
-    """Bring back to [0, 1] what left it because masses sum to one up to rounding."""
+    """Clip to [0, 1]; masses sum to one only up to rounding."""
     return min(max(value, 0.0), 1.0)
 
 
@@ -248,11 +247,11 @@ def _mean_over_pairs(total: float, n_rows: int) -> float:
 
 
 def _mean_distance(one: _Pairs, other: _Pairs, distance: Callable[..., FloatArray]) -> float:
-    """Mean of `distance` over the pairs i < j, square tile by square tile of the upper triangle."""
+    """Mean of `distance` over the pairs i < j, by square tiles of the upper triangle."""
     n_rows = len(one.mass)
     tiles = [slice(start, min(start + _TILE, n_rows)) for start in range(0, n_rows, _TILE)]
     total = 0.0
-    # The products are too thin for several BLAS threads: on a busy machine these only wait for each other.
+    # The products are too thin for several BLAS threads.
     with one_blas_thread():
         for at, rows in enumerate(tiles):
             for others in tiles[at:]:
@@ -264,7 +263,7 @@ def _mean_distance(one: _Pairs, other: _Pairs, distance: Callable[..., FloatArra
 
 
 def _jousselme(conflict: FloatArray, same: FloatArray, different: FloatArray) -> FloatArray:
-    # Jaccard similarities on {same, different}: the masses of a difference sum to 0, which removes the ignorance.
+    # Jaccard similarities on {same, different}; masses of a difference sum to 0, which eliminates the ignorance.
     square = same * same + different * different + conflict * (same + different + 2 * conflict)
     return np.sqrt(np.maximum(square, 0.0) / 2)
 

@@ -10,11 +10,11 @@ from egmm._checks import FloatArray, IntArray, check_labels, check_same_length
 
 
 def purity(y_true: Any, labels: Any) -> float:
-    r"""Share of rows whose class is the commonest one of their cluster.
+    r"""Share of rows whose class is the majority class of their cluster.
 
     .. math:: \mathrm{Purity}(\Omega, \mathbb{Q}) = \frac{1}{N} \sum_{k=1}^{C} \max_j |\omega_k \cap q_j|
 
-    It grows with the number of clusters by itself: compare partitions of equally many clusters.
+    Purity grows with the number of clusters: compare only partitions with the same number of clusters.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def purity(y_true: Any, labels: Any) -> float:
 
 
 def nmi(y_true: Any, labels: Any) -> float:
-    r"""Mutual information of clusters and classes over the arithmetic mean of their entropies.
+    r"""Mutual information of clusters and classes, divided by the arithmetic mean of their entropies.
 
     .. math:: \mathrm{NMI}(\Omega, \mathbb{Q}) = \frac{I(\Omega; \mathbb{Q})}{[H(\Omega) + H(\mathbb{Q})]/2}
 
@@ -63,7 +63,7 @@ def nmi(y_true: Any, labels: Any) -> float:
 
 
 def ari(y_true: Any, labels: Any) -> float:
-    r"""Agreement on pairs of rows, corrected for chance: the adjusted Rand index.
+    r"""Adjusted Rand index: agreement on pairs of rows, corrected for chance.
 
     .. math:: \mathrm{ARI} = \frac{2(TP \cdot TN - FP \cdot FN)}{(TN + FP)(FP + TP) + (TN + FN)(FN + TP)}
 
@@ -92,11 +92,11 @@ def ari(y_true: Any, labels: Any) -> float:
 
 
 def matched_accuracy(y_true: Any, labels: Any) -> float:
-    r"""Share of rows in the cluster matched to their class, for the one-to-one matching that makes it largest.
+    r"""Accuracy under the best one-to-one matching of clusters to classes.
 
     .. math:: \max_{\sigma} \frac{1}{N} \sum_k |\omega_k \cap q_{\sigma(k)}|
 
-    With more clusters than classes the clusters left over are wrong, and the other way round.
+    Unmatched clusters or classes count as errors.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def matched_accuracy(y_true: Any, labels: Any) -> float:
 
 
 def check_clusterings(y_true: Any, labels: Any) -> tuple[IntArray, IntArray]:
-    """Return two labellings of the same rows as codes 0, 1, ..., in the order of the sorted labels."""
+    """Encode two labellings of the same rows as 0, 1, ..., in the order of the sorted labels."""
     truth, clusters = check_labels("y_true", y_true), check_labels("labels", labels)
     check_same_length("y_true", truth, "labels", clusters)
     return truth, clusters
@@ -133,9 +133,9 @@ def contingency(truth: IntArray, clusters: IntArray) -> FloatArray:
 
 
 def rand_matrix(labels: IntArray, weights: FloatArray) -> FloatArray:
-    """Adjusted Rand index of every two of several labellings, as codes (K, n), of rows with weights (n,).
+    """Adjusted Rand index of every pair of labellings, given as codes (K, n), with row weights (n,).
 
-    The two rows of a pair are drawn one after the other and may be the same, so that weights need not be counts.
+    The rows of a pair are drawn with replacement, so that weights need not be counts.
 
     Examples
     --------
@@ -151,6 +151,6 @@ def rand_matrix(labels: IntArray, weights: FloatArray) -> FloatArray:
     together = (joint**2).reshape(*shape, *shape).sum(axis=(1, 3))
     own = together.diagonal()
     chance, most = np.outer(own, own), 0.5 * (own + own[:, None])
-    # Labellings of one cluster each agree, and chance leaves nothing but rounding.
+    # Two labellings with a single cluster agree; correcting for chance would leave only rounding error.
     is_open = most - chance > 1e-9
     return np.where(is_open, (together - chance) / np.where(is_open, most - chance, 1.0), 1.0)

@@ -1,4 +1,4 @@
-"""Comparison of several algorithms on several data sets by their ranks."""
+"""Comparison of algorithms over several data sets by ranks."""
 
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ class FriedmanResult(NamedTuple):
     critical_value : float
         Quantile of the chi-squared distribution it is compared with.
     p_value : float
-        Probability of a larger statistic among equal algorithms.
+        p-value: probability of a larger statistic if all algorithms are equal.
     average_ranks : ndarray of shape (n_algorithms,)
-        Average ranks, 1 for an algorithm that is always the best.
+        Average ranks; 1 for an algorithm that is always best.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class FriedmanResult(NamedTuple):
 
 
 def rank_scores(scores: Any, *, higher_is_better: bool = True) -> FloatArray:
-    """Rank the algorithms on each data set, 1 the best; equal scores share their average rank, missing ones come last.
+    """Rank the algorithms on each data set, 1 for the best; ties share their average rank, missing scores rank last.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def friedman_statistic(average_ranks: Any, n_datasets: int) -> float:
     average_ranks : array-like of shape (n_algorithms,)
         :math:`R_j`, the average ranks of the :math:`k` algorithms.
     n_datasets : int
-        :math:`N`, how many data sets they are averaged over.
+        :math:`N`, the number of data sets.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def friedman_critical_value(n_algorithms: int, alpha: float = 0.05) -> float:
     n_algorithms : int
         :math:`k`, at least 2.
     alpha : float, default=0.05
-        Level of the test.
+        Significance level.
 
     Returns
     -------
@@ -144,14 +144,14 @@ def friedman_critical_value(n_algorithms: int, alpha: float = 0.05) -> float:
 
 
 def friedman_test(scores: Any, alpha: float = 0.05, *, higher_is_better: bool = True) -> FriedmanResult:
-    """Test whether algorithms differ at all, by their ranks on the same data sets.
+    """Friedman test of whether algorithms differ, from their ranks on the same data sets.
 
     Parameters
     ----------
     scores : array-like of shape (n_datasets, n_algorithms)
         One row per data set. NaN: the algorithm has no result there and ranks last.
     alpha : float, default=0.05
-        Level of the test.
+        Significance level.
     higher_is_better : bool, default=True
         False for errors and times.
 
@@ -176,7 +176,7 @@ def friedman_test(scores: Any, alpha: float = 0.05, *, higher_is_better: bool = 
 
 
 def bonferroni_dunn_difference(n_algorithms: int, n_datasets: int, alpha: float = 0.05) -> float:
-    r"""Critical difference of average ranks when one algorithm is compared with all others.
+    r"""Critical difference of average ranks for comparing one algorithm with all others.
 
     .. math:: \mathrm{CD} = z_{\alpha / (2 (k - 1))} \sqrt{\frac{k (k + 1)}{6 N}}
 
@@ -185,11 +185,11 @@ def bonferroni_dunn_difference(n_algorithms: int, n_datasets: int, alpha: float 
     Parameters
     ----------
     n_algorithms : int
-        :math:`k`, the one compared among them.
+        :math:`k`, including the compared one.
     n_datasets : int
         :math:`N`.
     alpha : float, default=0.05
-        Level of all comparisons together.
+        Family-wise significance level.
 
     Returns
     -------

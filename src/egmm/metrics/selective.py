@@ -1,4 +1,4 @@
-"""Quality of confidence: errors among the surest rows, and whether stated probabilities hold."""
+"""Quality of confidence: risk against coverage, and calibration of probabilities."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ class RiskCoverage(NamedTuple):
     Attributes
     ----------
     coverage : ndarray of shape (n_samples,)
-        Share of rows that are answered: the surest 1, 2, ..., N rows.
+        Share of rows answered: the 1, 2, ..., N most confident rows.
     risk : ndarray of shape (n_samples,)
         Share of errors among them.
     """
@@ -33,14 +33,14 @@ class RiskCoverage(NamedTuple):
 
 
 class Reliability(NamedTuple):
-    """Stated and observed accuracy by bins of confidence; empty bins are left out.
+    """Predicted and observed accuracy by bins of confidence, without empty bins.
 
     Attributes
     ----------
     confidence : ndarray of shape (n_bins,)
         Mean probability of the chosen cluster.
     accuracy : ndarray of shape (n_bins,)
-        Share of rows in the cluster of their class.
+        Share of correct rows.
     share : ndarray of shape (n_bins,)
         Share of all rows.
     """
@@ -56,10 +56,10 @@ class _Answers(NamedTuple):
 
 
 def risk_coverage_curve(y_true: Any, partition: Any) -> RiskCoverage:
-    r"""Error rate among the surest rows, for every number of rows answered.
+    r"""Error rate among the most confident rows, at every coverage.
 
-    A row's confidence is its largest pignistic probability. Rows of equal confidence have no order: their errors are
-    shared equally, so the curve is the mean over all orders.
+    A row's confidence is its largest pignistic probability. Errors of tied rows are shared equally: the curve is the
+    mean over all orders of ties.
 
     .. math:: \mathrm{risk}(n) = \frac{1}{n} \sum_{i \in \text{surest } n} I(y_i \ne \sigma(\hat k_i))
 
@@ -68,8 +68,8 @@ def risk_coverage_curve(y_true: Any, partition: Any) -> RiskCoverage:
     y_true : array-like of shape (n_samples,)
         Classes, numbers or text.
     partition : CredalPartition or array-like of shape (n_samples, n_clusters)
-        Masses, or probabilities of the clusters. Clusters are matched to classes one to one, such that the labels of
-        all rows agree most; a cluster without a class is wrong.
+        Masses, or probabilities of the clusters. Clusters are matched one-to-one to classes, maximising the number of
+        correct labels; rows of an unmatched cluster are errors.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def risk_coverage_curve(y_true: Any, partition: Any) -> RiskCoverage:
     is_right, confidence = _answers(y_true, partition)
     order = np.argsort(-confidence, kind="stable")
     counts = np.arange(1, len(order) + 1)
-    # Errors are known where a group of ties ends; within it they grow evenly.
+    # Errors are known at the end of each group of ties and interpolated within it.
     ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1
     errors = np.cumsum(~is_right[order])[ends - 1]
     return RiskCoverage(counts / len(order), np.interp(counts, [0, *ends], [0, *errors]) / counts)
@@ -95,7 +95,7 @@ def risk_coverage_curve(y_true: Any, partition: Any) -> RiskCoverage:
 def aurc(y_true: Any, partition: Any) -> float:
     """Area under the risk-coverage curve: the mean risk over all coverages; lower is better.
 
-    It is small where few rows are wrong and the wrong ones are the least sure.
+    It is small if few rows are wrong and those have low confidence.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def aurc(y_true: Any, partition: Any) -> float:
 
 
 def reliability_curve(y_true: Any, partition: Any, *, n_bins: int = 10) -> Reliability:
-    """Observed accuracy of the labels against their stated probability, in bins of equal width.
+    """Observed accuracy against predicted probability of the labels, in bins of equal width.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def reliability_curve(y_true: Any, partition: Any, *, n_bins: int = 10) -> Relia
 
 
 def expected_calibration_error(y_true: Any, partition: Any, *, n_bins: int = 10) -> float:
-    r"""Mean distance of stated probability and observed accuracy of the labels.
+    r"""Mean absolute difference of predicted probability and observed accuracy over bins.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{N}\, |\mathrm{accuracy}_b - \mathrm{confidence}_b|
 
@@ -173,7 +173,7 @@ def expected_calibration_error(y_true: Any, partition: Any, *, n_bins: int = 10)
     Returns
     -------
     float
-        0 where every stated probability holds.
+        0 for perfect calibration.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def expected_calibration_error(y_true: Any, partition: Any, *, n_bins: int = 10)
 
 
 def _answers(y_true: Any, partition: Any) -> _Answers:
-    """Whether each row's likeliest cluster is that of its class, and how likely it was said to be."""
+    """Whether the most probable cluster of each row is correct, and its probability."""
     truth = check_labels("y_true", y_true)
     if isinstance(partition, CredalPartition):
         probability = partition.pignistic()
@@ -197,6 +197,6 @@ def _answers(y_true: Any, partition: Any) -> _Answers:
 
 
 def _class_of(truth: IntArray, labels: IntArray, n_clusters: int) -> IntArray:
-    """Class matched to each cluster; numbers beyond the classes for clusters left over."""
-    n_columns = max(n_clusters, int(truth.max()) + 1)  # Empty clusters take the classes left over.
+    """Class matched to each cluster; unmatched clusters get numbers beyond the classes."""
+    n_columns = max(n_clusters, int(truth.max()) + 1)  # Empty clusters take the unmatched classes.
     return match_clusters(np.eye(n_columns)[labels], np.eye(n_columns)[truth])[:n_clusters]

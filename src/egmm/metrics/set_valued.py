@@ -1,4 +1,4 @@
-"""Agreement of chosen sets of clusters with known classes: what imprecision costs and what it buys."""
+"""Agreement of chosen sets of clusters with known classes."""
 
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ class SetScores(NamedTuple):
     coverage : float
         Share of rows whose class is in the chosen set.
     precise_accuracy : float
-        The same among the rows with a set of one cluster; NaN if there is none.
+        Accuracy of sure rows, those with a set of one cluster; NaN if there are none.
     ambiguous : float
-        Share of rows with a set of two clusters or more.
+        Share of open rows, those with a set of two clusters or more.
     mean_set_size : float
         Mean number of clusters in the chosen sets.
     u65, u80 : float
@@ -41,15 +41,15 @@ class SetScores(NamedTuple):
 
 
 def set_scores(y_true: Any, sets: Any) -> SetScores:
-    """Measure chosen sets of clusters against classes, after the best matching of clusters to classes.
+    """Score chosen sets of clusters against classes, after the best matching of clusters to classes.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Classes, numbers or text.
     sets : CredalPartition or boolean array-like of shape (n_samples, n_clusters)
-        The set chosen for each row; for a credal partition, the one with the largest mass. Give
-        ``partition.upper("dominance")`` for the clusters not dominated by another.
+        The set chosen for each row; for a credal partition, the one with the largest mass. Use
+        ``partition.upper("dominance")`` for the undominated clusters.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def coverage(y_true: Any, sets: Any) -> float:
 
 
 def precise_accuracy(y_true: Any, sets: Any) -> float:
-    """Share of rows in the cluster of their class, among those with a set of one cluster; NaN if there is none.
+    """Accuracy of sure rows, those with a set of one cluster; NaN if there are none.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ def precise_accuracy(y_true: Any, sets: Any) -> float:
 
 
 def discounted_utility(y_true: Any, sets: Any, *, reward: float = 0.65) -> float:
-    r"""Mean utility of the chosen sets: 1 for the right cluster alone, less for larger sets that contain it.
+    r"""Mean utility of the chosen sets: 1 for the right cluster alone, less for a larger set that contains it.
 
     .. math:: u = \frac{1}{N} \sum_i g(a_i), \quad a_i = I(y_i \in \sigma(A_i)) / |A_i|, \quad
         g(a) = (2 - 4 r)\, a^2 + (4 r - 1)\, a
 
-    :math:`g(0) = 0`, :math:`g(1) = 1` and :math:`g(1/2) = r`, the reward of a right pair. A guess between the two
-    is worth 1/2 on average, so :math:`r > 1/2` rewards honest doubt: :math:`r = 0.65` is u65,
+    :math:`g(0) = 0`, :math:`g(1) = 1` and :math:`g(1/2) = r`, the utility of a pair that contains the right cluster. A
+    random guess between the two scores 1/2 on average, so :math:`r > 1/2` rewards caution: :math:`r = 0.65` is u65,
     :math:`-0.6 a^2 + 1.6 a`, and :math:`r = 0.8` is u80, :math:`-1.2 a^2 + 2.2 a`.
 
     Parameters
@@ -143,7 +143,7 @@ def discounted_utility(y_true: Any, sets: Any, *, reward: float = 0.65) -> float
     sets : CredalPartition or boolean array-like of shape (n_samples, n_clusters)
         The set :math:`A_i` chosen for each row; for a credal partition, the one with the largest mass.
     reward : float, default=0.65
-        :math:`r`, the utility of a set of two clusters that contains the right one, from 0.5 to 1.
+        :math:`r`, the utility of a pair that contains the right cluster, from 0.5 to 1.
 
     Returns
     -------
@@ -165,10 +165,10 @@ def discounted_utility(y_true: Any, sets: Any, *, reward: float = 0.65) -> float
 
 
 def cluster_classes(y_true: Any, sets: Any) -> IntArray:
-    r"""Match each cluster to at most one class so that the rows agree most.
+    r"""Match each cluster to at most one class, maximising agreement.
 
     The one-to-one matching :math:`\sigma` with the largest :math:`\sum_k \sum_{i: y_i = \sigma(k)} I(k \in A_i)/|A_i|`:
-    a row counts one, shared equally by the clusters of its set.
+    each row has weight one, shared equally by the clusters of its set.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def cluster_classes(y_true: Any, sets: Any) -> IntArray:
     Returns
     -------
     ndarray of shape (n_clusters,)
-        Index of each cluster's class among the sorted classes; -1 for a cluster left over.
+        Index of each cluster's class among the sorted classes; -1 if unmatched.
 
     See Also
     --------
@@ -212,7 +212,7 @@ def _check(y_true: Any, sets: Any) -> tuple[IntArray, BoolArray]:
 
 def _match(truth: IntArray, chosen: BoolArray) -> IntArray:
     n_clusters, n_classes = chosen.shape[1], int(truth.max()) + 1
-    shares = np.zeros((len(chosen), max(n_clusters, n_classes)))  # empty clusters take the classes left over
+    shares = np.zeros((len(chosen), max(n_clusters, n_classes)))  # empty clusters take the unmatched classes
     shares[:, :n_clusters] = chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1)
     classes = match_clusters(shares, np.eye(n_classes)[truth])[:n_clusters]
     return np.where(classes < n_classes, classes, -1)

@@ -1,4 +1,4 @@
-"""How well the masses of bootGMM fit the bootstrap intervals."""
+"""Fit of bootGMM's masses to the bootstrap intervals."""
 
 from typing import Any
 
@@ -8,21 +8,20 @@ from egmm.cluster.bootgmm import BootGMM
 from egmm.plotting.style import PALETTE, axes_or_new
 
 MAX_PAIRS = 4000
-"""Most pairs drawn: more points would only cover each other."""
+"""Maximum number of pairs drawn."""
 
 
 def plot_bootstrap_calibration(bootgmm: BootGMM, ax: Any = None) -> Any:
-    """Draw belief and plausibility that two rows lie in one cluster against the bounds of their bootstrap interval.
+    """Draw belief and plausibility that two rows share a cluster against the bounds of their bootstrap interval.
 
-    Of pairs on the diagonal the masses say just what the bootstrap does. Where there are many pairs, every few of them
-    are drawn, in the order of their intervals.
+    On the diagonal, the masses agree with the bootstrap. Many pairs are thinned, in the order of their intervals.
 
     Parameters
     ----------
     bootgmm : BootGMM
-        Fitted.
+        Fitted clusterer.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -38,7 +37,7 @@ def plot_bootstrap_calibration(bootgmm: BootGMM, ax: Any = None) -> Any:
     if not isinstance(bootgmm, BootGMM):
         raise TypeError(f"bootgmm must be a BootGMM, got {type(bootgmm).__name__}.")
     if not hasattr(bootgmm, "fitted_intervals_"):
-        raise ValueError("bootgmm has no intervals: fit it first.")
+        raise ValueError("bootgmm has no intervals; fit it first.")
     wanted, fitted = bootgmm.intervals_, bootgmm.fitted_intervals_
     order = np.argsort(wanted.sum(axis=1), kind="stable")
     drawn = order[:: -(-len(order) // MAX_PAIRS)]

@@ -1,4 +1,4 @@
-"""Whether stated beliefs hold."""
+"""Calibration of beliefs."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from egmm.plotting.style import NEUTRAL, PALETTE, axes_or_new
 
 
 def plot_calibration(partition: CredalPartition, y_true: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
-    """Draw how often a cluster is right against how probable it was said to be.
+    """Draw the observed share of correct clusters against the predicted probability.
 
-    Clusters are matched to classes first. Each dot is a bin of (row, cluster) pairs by pignistic probability; the
-    bar spans their mean belief to their mean plausibility. Beliefs that hold have the diagonal's height within the bar.
+    Clusters are matched to classes first. Each dot is a bin of (row, cluster) pairs by pignistic probability; the bar
+    spans mean belief to mean plausibility. For calibrated beliefs, the bar crosses the diagonal.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ def plot_calibration(partition: CredalPartition, y_true: Any, *, n_bins: int = 1
     y_true : array-like of shape (n_samples,)
         Classes, as many as clusters or fewer.
     n_bins : int, default=10
-        Bins of equal width; empty ones are left out.
+        Number of bins of equal width; empty bins are omitted.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def plot_calibration(partition: CredalPartition, y_true: Any, *, n_bins: int = 1
         span = [low[at].mean(), high[at].mean()]
         ax.plot(span, [seen, seen], color=PALETTE[0], linewidth=5, alpha=0.3, solid_capstyle="butt")
         ax.plot(said, seen, "o", color=PALETTE[0], markersize=6)
-    ax.set(xlabel="pignistic probability, from belief to plausibility", ylabel="share that is right")
+    ax.set(xlabel="pignistic probability, from belief to plausibility", ylabel="share correct")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.grid(alpha=0.3)
     return ax

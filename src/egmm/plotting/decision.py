@@ -9,23 +9,23 @@ from egmm.cluster.bpec import BPEC
 from egmm.plotting.style import PALETTE, axes_or_new
 
 MAX_NAMED = 12
-"""Most peaks that are named: more labels would cover each other."""
+"""Maximum number of named peaks; more labels would overlap."""
 
 LINE = 12.0
-"""Points from one name to the next."""
+"""Distance between names, in points."""
 
 
 def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
-    """Draw the delta-Bel graph of a fitted BPEC, the chosen peaks ringed and named by their cluster.
+    """Draw the delta-Bel graph of a fitted BPEC, with the chosen peaks circled and labelled by cluster.
 
-    Cluster centres stand out at the upper right: many neighbours believe in them, and rows believed in more are far.
+    Cluster centres are at the upper right: their belief is high, and rows of higher belief are far away.
 
     Parameters
     ----------
     bpec : BPEC
         Fitted with prototypes chosen from its data.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -42,9 +42,7 @@ def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
         raise TypeError(f"bpec must be a BPEC, got {type(bpec).__name__}.")
     graph = getattr(bpec, "decision_graph_", None)
     if graph is None:
-        raise ValueError(
-            "bpec has no delta-Bel graph: fit it first, and with init='peaks' instead of given prototypes."
-        )
+        raise ValueError("bpec has no delta-Bel graph; fit it with init='peaks' instead of given prototypes.")
     ax = axes_or_new(ax)
     is_peak = np.zeros(len(graph.belief), dtype=bool)
     is_peak[graph.peaks] = True
@@ -60,7 +58,7 @@ def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
     )
     ax.margins(x=0.1)
     ax.set_xlabel("Bel: belief in being a centre")
-    ax.set_ylabel("δ: distance to the nearest row of larger belief")
+    ax.set_ylabel("δ: distance to the nearest row of higher belief")
     ax.set_ylim(bottom=0)
     _name_peaks(ax, np.column_stack([graph.belief, graph.delta])[graph.peaks[:MAX_NAMED]])
     ax.legend(loc="upper left", fontsize="small")
@@ -69,7 +67,7 @@ def plot_delta_bel(bpec: BPEC, ax: Any = None) -> Any:
 
 
 def _name_peaks(ax: Any, peaks: FloatArray) -> None:
-    """Write the cluster beside each peak, and higher where names would cover each other."""
+    """Label each peak with its cluster, moved up if labels would overlap."""
     to_points = ax.get_window_extent().height / ax.figure.dpi * 72 / ax.get_ylim()[1]
     lifts, floor = np.zeros(len(peaks)), -np.inf
     for at in sorted(range(1, len(peaks)), key=lambda at: peaks[at, 1]):
@@ -77,7 +75,7 @@ def _name_peaks(ax: Any, peaks: FloatArray) -> None:
         lifts[at] = max(floor - height, 0.0)
         floor = height + lifts[at] + LINE
     for cluster, (at, lift) in enumerate(zip(peaks, lifts, strict=True), start=1):
-        # The top row has the delta of the second, often at nearly the same belief: their names part to both sides.
+        # The top two rows have the same delta, often at nearly the same belief: label them on opposite sides.
         side, align = (7, "left") if cluster == 1 else (-10, "right")
         leader = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3} if lift else None
         place = {"xytext": (side, lift), "textcoords": "offset points", "ha": align, "va": "center"}

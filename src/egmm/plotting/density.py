@@ -1,4 +1,4 @@
-"""The density of a mixture in a plane, and how its fit went."""
+"""The density of a mixture in a plane, and the history of its fit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 GRID = 160
 
 N_RADII, N_ANGLES = 100, 16
-"""Points of each component that the contours' heights are read off."""
+"""Points per component for computing the contour levels."""
 
 
 def plot_density(
@@ -27,10 +27,10 @@ def plot_density(
     feature_names: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw the density of a Gaussian mixture by contours that hold 10, 30, 50, 70, 90 and 99 % of the rows.
+    """Draw contours of a Gaussian mixture density that contain 10, 30, 50, 70, 90 and 99 % of the probability.
 
-    The share is written on a contour where there is room. With more than two features it is the density of
-    the two shown: the others are integrated out.
+    Contours are labelled where there is room. With more than two features, the density is marginal over the features
+    not shown.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def plot_density(
     feature_names : sequence of str, default=None
         Names of the features.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -68,9 +68,7 @@ def plot_density(
     try:
         np.linalg.cholesky(spreads)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            "covariances must be positive definite: a component without width has no density to draw."
-        ) from None
+        raise ValueError("covariances must be positive definite.") from None
     ax = axes_or_new(ax)
     from matplotlib import colormaps, patheffects  # noqa: PLC0415
 
@@ -80,7 +78,7 @@ def plot_density(
     density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
     heights = _levels(share, points, spreads)
     inside = {float(height): f"{100 * p:.0f} %" for p, height in zip(PROBABILITIES, heights, strict=True)}
-    # The yellow end of the map would not be seen on white, nor the other on black.
+    # The yellow end of the map is invisible on white, the other end on black.
     colours = colormaps["viridis"](np.linspace(*((0.0, 0.8) if ink(ax) == "black" else (0.3, 1.0)), len(inside)))
     contours = ax.contour(x, y, density, levels=sorted(inside), colors=colours, linewidths=1.1, zorder=2.5)
     for text in ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6):
@@ -97,9 +95,9 @@ def plot_history(history: Any, *, converged: bool | None = None, ax: Any = None)
     history : array-like of shape (n_steps + 1,)
         Log-likelihood at the start and after each step, ``log_likelihood_history_`` of a fitted EGMM.
     converged : bool or None, default=None
-        Whether the fit met its tolerance, told in the title; None says nothing.
+        Whether the fit converged, shown in the title; None omits it.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -136,8 +134,8 @@ def _mixture_density(at: FloatArray, share: FloatArray, means: FloatArray, covar
 
 
 def _levels(share: FloatArray, means: FloatArray, covariances: FloatArray) -> FloatArray:
-    """Heights whose super-level sets hold the shares of the rows in `PROBABILITIES`."""
-    # Read off points of equal probability in each component: a grid would miss a cluster much narrower than its cells.
+    """Levels whose super-level sets contain the shares in `PROBABILITIES`."""
+    # From points of equal probability in each component: a grid would miss clusters narrower than its cells.
     radii = np.sqrt(-2.0 * np.log1p(-(np.arange(N_RADII) + 0.5) / N_RADII))
     angles = 2.0 * np.pi * np.arange(N_ANGLES) / N_ANGLES
     ring = np.stack([np.outer(radii, np.cos(angles)), np.outer(radii, np.sin(angles))], axis=-1).reshape(-1, 2)

@@ -12,11 +12,11 @@ from egmm.plotting.style import axes_row_or_new, cluster_colours, plain
 LOWER = (0.85, 0.1, 0.1)
 UPPER = (0.15, 0.35, 0.95)
 COVER = 0.75
-"""How much of the grey image a colour covers."""
+"""Opacity of colours over the grey image."""
 
 
 def rough_colours(grey: NDArray[Any], lower: BoolArray, upper: BoolArray) -> FloatArray:
-    """Colour a grey image: red where lower, blue where upper only.
+    """Colour a grey image: red for lower, blue for upper only.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def plot_approximations(
     titles : sequence of str, default=None
         One per cluster.
     aspect : float, default=1.0
-        Height of a pixel by its width.
+        Ratio of pixel height to width.
     axes : matplotlib Axes or sequence of Axes, default=None
-        Where to draw, one for each cluster; None makes a new figure.
+        Axes to draw on, one per cluster; None makes a new figure.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def plot_approximations(
     figure = axes[0].figure
     look = {"frameon": False, "fontsize": "small"}
     engine = figure.get_layout_engine()
-    if engine is not None and engine.adjust_compatible is False:  # constrained: makes room outside the Axes
+    if engine is not None and engine.adjust_compatible is False:  # constrained layout makes room outside the Axes
         shown = [[text.get_text() for text in legend.get_texts()] for legend in figure.legends]
-        if labels not in shown:  # One serves all panels of a figure.
+        if labels not in shown:  # One legend for all panels of a figure.
             figure.legend(handles, labels, loc="outside lower center", ncols=2, **look)
     else:
         axes[0].legend(handles, labels, loc="lower left", **look)
@@ -109,7 +109,7 @@ def _spaced(voxels: BoolArray) -> str:
 def plot_labels(
     labels: NDArray[Any], names: Sequence[str], *, colours: Any = None, aspect: float = 1.0, ax: Any = None
 ) -> Any:
-    """Draw a map of labels, every cluster in its colour, with a legend of names and shares.
+    """Draw a label map in cluster colours, with a legend of names and shares.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def plot_labels(
     names : sequence of str
         One per cluster.
     colours : array-like of shape (n_clusters, 3), default=None
-        Red, green and blue from 0 to 1; None takes those of the other plots.
+        Red, green and blue from 0 to 1; None uses the colours of the other plots.
     aspect : float, default=1.0
-        Height of a pixel by its width.
+        Ratio of pixel height to width.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Limits of axes that a few far rows do not decide, and what is said of the rows outside."""
+"""Robust axis limits, and the note about rows outside."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,23 +9,23 @@ from egmm._checks import FloatArray
 from egmm.plotting.style import muted
 
 FEW_ROWS = 50
-"""With fewer rows all are shown: each matters."""
+"""With fewer rows, all are shown."""
 
 CORE = (0.02, 0.98)
-"""Quantiles between which the bulk of the rows lies."""
+"""Quantiles that bound the bulk of the rows."""
 
 REACH = 0.75
-"""How far beyond the core the axes may go, as a share of its width."""
+"""How far axes may extend beyond the core, relative to its width."""
 
 CAPTION = "caption"
-"""Mark of the text that `write_caption` writes."""
+"""gid of the text written by `write_caption`."""
 
 PADDING = 0.04
-"""Room beyond the outermost row shown, as a share of the width."""
+"""Margin beyond the outermost row shown, relative to the width."""
 
 
 def robust_range(values: FloatArray, also: Any = ()) -> tuple[float, float]:
-    """Limits of one axis: those of all values, unless a few lie far outside the others; `also` is always shown.
+    """Limits of one axis: the range of all values, unless a few are far outside; `also` is always shown.
 
     >>> robust_range(np.r_[np.linspace(0, 1, 99), 100.0])[1] < 3
     True
@@ -36,7 +36,7 @@ def robust_range(values: FloatArray, also: Any = ()) -> tuple[float, float]:
         first, last = np.quantile(values, CORE, method="nearest")
         reach = REACH * (last - first)
         low, high = max(low, float(first - reach)), min(high, float(last + reach))
-        if high <= low:  # nearly all values are equal
+        if high <= low:  # nearly all values equal
             low, high = float(values.min()), float(values.max())
     if len(kept):
         low, high = min(low, float(kept.min())), max(high, float(kept.max()))
@@ -45,7 +45,7 @@ def robust_range(values: FloatArray, also: Any = ()) -> tuple[float, float]:
 
 
 def set_robust_limits(ax: Any, points: FloatArray, also: FloatArray | None = None) -> int:
-    """Set both limits of Axes and return how many rows lie outside; points `also` are always inside."""
+    """Set both limits of Axes and return the number of rows outside; points `also` are always inside."""
     shown = np.empty((0, 2)) if also is None else also
     x, y = (robust_range(points[:, k], shown[:, k]) for k in (0, 1))
     ax.set(xlim=x, ylim=y)
@@ -54,7 +54,7 @@ def set_robust_limits(ax: Any, points: FloatArray, also: FloatArray | None = Non
 
 
 def outside_note(n_outside: int) -> list[str]:
-    """Say how many rows are not shown.
+    """Note on the number of rows not shown.
 
     >>> outside_note(0), outside_note(1), outside_note(7)
     ([], ['1 row outside'], ['7 rows outside'])
@@ -63,7 +63,7 @@ def outside_note(n_outside: int) -> list[str]:
 
 
 def write_caption(ax: Any, parts: Sequence[str]) -> None:
-    """Write what must be known to read a plot above its left corner, small; a title has room above it."""
+    """Write a small caption above the upper left corner; a title fits above it."""
     if not parts:
         return
     place = {"xy": (0, 1), "xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}

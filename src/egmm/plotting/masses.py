@@ -10,19 +10,19 @@ from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.style import MOST_MIXED, axes_or_new, bar_colours, legend_rows, plain, short_label
 
 MOST_BARS = 60
-"""Objects drawn unless rows are asked for: more would be slivers, too narrow for hatching."""
+"""Default maximum number of objects; narrower bars could not be hatched."""
 
 MOST_NAMED = 30
-"""Objects whose names fit below the bars."""
+"""Number of objects whose names fit below the bars."""
 
 VISIBLE_MASS = 0.005
-"""A set that never has more mass than this among the objects drawn is left out of the legend."""
+"""Sets that never exceed this mass are omitted from the legend."""
 
 LEGEND_ROWS, LEGEND_COLUMNS = 14, 2
-"""Sets named in the legend, those with the most mass among the objects drawn: more would be taller than the plot."""
+"""Maximum number of sets in the legend, the heaviest among the objects drawn."""
 
 HATCHES = {0: None, 1: None, 2: "//"}
-"""Hatching by the size of a set; larger ones are crossed."""
+"""Hatching by set size; larger sets are cross-hatched."""
 
 
 def plot_masses(
@@ -33,22 +33,20 @@ def plot_masses(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the mass function of each object as a stack of bars; sets of several clusters are hatched in up to 60.
+    """Draw the mass function of each object as a stacked bar; sets of several clusters are hatched (up to 60 objects).
 
     Parameters
     ----------
     partition : CredalPartition
         Masses.
     rows : array-like of int, default=None
-        Which objects, counted from zero, in the order drawn. None means all, or the 60 least sure ones if there are
-        more.
+        Objects to draw, counted from zero, in order. None means all, or the 60 least sure ones if there are more.
     names : sequence of str, default=None
-        Names of the objects drawn; None means the partition's `index`, or their numbers, counted from one as in the
-        paper.
+        Names of the objects; None means the partition's `index`, or their numbers, counted from one as in the paper.
     legend : bool, default=True
-        Whether to list the sets, the 28 heaviest if there are more; fewer in a small figure.
+        Whether to list the sets: at most the 28 heaviest, fewer in a small figure.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -68,7 +66,7 @@ def plot_masses(
     chosen = _rows(partition, rows)
     mass, focal = partition.mass[chosen], partition.focal_sets
     if names is not None and len(names) != len(chosen):
-        raise ValueError(f"names must have {len(chosen)} entries, one per object drawn; got {len(names)}.")
+        raise ValueError(f"names must have {len(chosen)} entries, one per object; got {len(names)}.")
     positions, base = np.arange(len(chosen)), np.zeros(len(chosen))
     is_crowded, are_slivers = len(chosen) > MOST_NAMED, len(chosen) > MOST_BARS
     visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
@@ -117,10 +115,10 @@ def _rows(partition: CredalPartition, rows: Any) -> IntArray:
     if rows is not None:
         chosen = np.atleast_1d(np.asarray(rows))
         if chosen.dtype.kind not in "iu" or chosen.size == 0 or chosen.min() < 0 or chosen.max() >= len(partition):
-            raise ValueError(f"rows must be numbers from 0 to {len(partition) - 1}, at least one; got {rows!r}.")
+            raise ValueError(f"rows must hold at least one number from 0 to {len(partition) - 1}, got {rows!r}.")
         return chosen.astype(np.int64)
     if len(partition) == 0:
-        raise ValueError("The partition has no rows to draw.")
+        raise ValueError("partition must have at least one row, got none.")
     if len(partition) <= MOST_BARS:
         return np.arange(len(partition))
     return np.argsort(-partition.nonspecificity(), kind="stable")[:MOST_BARS]

@@ -1,4 +1,4 @@
-"""Every pair of features at once."""
+"""Scatter matrix of all pairs of features."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from egmm.plotting.partition import plot_partition
 from egmm.plotting.style import cluster_colours, dressed, feature_labels, pyplot
 
 MOST_FEATURES = 6
-"""Features drawn unless others are asked for: 36 panels fill a page."""
+"""Default maximum number of features: 36 panels fill a page."""
 
 LETTERS_PER_INCH = 9.5
-"""Letters of a name in one line: as many as a panel is wide."""
+"""Characters of a name per line, the width of a panel."""
 
 
 def plot_pairs(
@@ -28,7 +28,7 @@ def plot_pairs(
     feature_names: Sequence[str] | None = None,
     figure: Any = None,
 ) -> Any:
-    """Draw every pair of features, with the clusters' histograms on the diagonal and the sets listed beside.
+    """Draw every pair of features, with histograms of the clusters on the diagonal.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def plot_pairs(
     partition : CredalPartition
         Their masses.
     features : sequence of int, default=None
-        Which features, by number; None means the first six.
+        Features by number; None means the first six.
     means : array-like of shape (n_clusters, n_features), default=None
         Cluster centres.
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
@@ -45,7 +45,7 @@ def plot_pairs(
     feature_names : sequence of str, default=None
         Names of all features.
     figure : matplotlib Figure or SubFigure, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def plot_pairs(
     shown = list(range(min(n_features, MOST_FEATURES))) if features is None else list(features)
     shown = [check_integer("features", at, 0, n_features - 1) for at in shown]
     if not shown:
-        raise ValueError("features must name one feature or more, got none.")
+        raise ValueError("features must hold at least one feature, got none.")
     side = 2.1 * len(shown) + 0.8
     figure = pyplot().figure(figsize=(side + 1.0, side), layout="constrained") if figure is None else figure
     panel = (min(figure.bbox.width / figure.dpi - 1.0, figure.bbox.height / figure.dpi) - 0.8) / len(shown)
@@ -86,7 +86,7 @@ def plot_pairs(
                 legend = i == 0 and j == last
                 plot_partition(rows, partition, view=(across, down), legend=legend, ax=axes[i, j], **style)
             axes[i, j].set(xlabel=names[across] if i == last else "", ylabel=names[down] if j == 0 else "")
-            # The first panel is a histogram: the scale of its row stands beside the second.
+            # The first panel is a histogram: the scale of its row is that of the second panel.
             is_scaled = j == (1 if i == 0 else 0)
             axes[i, j].tick_params(labelsize="x-small", labelbottom=i == last, labelleft=is_scaled)
     if len(shown) > 1:
@@ -95,7 +95,7 @@ def plot_pairs(
 
 
 def _move_legend(figure: Any, ax: Any, notes: Sequence[str]) -> None:
-    """Make the legend of a panel the figure's: beside the panel it would push the rows of panels apart."""
+    """Move the legend of a panel to the figure: beside the panel it would push the panels apart."""
     legend = ax.get_legend()
     entries = {"handles": legend.legend_handles, "labels": [text.get_text() for text in legend.get_texts()]}
     look = {"frameon": False, "fontsize": "small", "title_fontsize": "small", "scatterpoints": 1}
@@ -103,12 +103,12 @@ def _move_legend(figure: Any, ax: Any, notes: Sequence[str]) -> None:
     figure.legend(**entries, **look, title=title, loc="outside right upper")
     legend.remove()
     for text in [text for text in ax.texts if text.get_gid() == CAPTION]:
-        text.remove()  # A caption of one panel would push the rows of panels apart.
+        text.remove()  # A caption of one panel would push the panels apart.
 
 
 def _draw_histograms(ax: Any, values: Any, partition: CredalPartition, limits: tuple[float, float] | None) -> None:
-    """Histogram per cluster within limits, each row counted by its pignistic probability."""
-    centre = values.mean()  # Far from zero, edges of bins may not be told apart.
+    """Histogram per cluster within limits, weighted by pignistic probability."""
+    centre = values.mean()  # Far from zero, bin edges may coincide.
     span = None if limits is None else (limits[0] - centre, limits[1] - centre)
     edges = np.histogram_bin_edges(values - centre, bins=30, range=span)
     for colour, share in zip(cluster_colours(partition.n_clusters, ax), partition.pignistic().T, strict=True):

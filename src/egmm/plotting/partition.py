@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import ConvexHull, QhullError
+from scipy.stats import chi2
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.partition import CredalPartition, check_partition
@@ -28,28 +29,31 @@ from egmm.plotting.style import (
 from egmm.plotting.view import View, check_centres, check_spreads, view_of
 
 MOST_LEGEND = 14
-"""Sets named in a legend: those with the most rows."""
+"""Maximum number of sets in a legend, those with the most rows."""
 
 ELLIPSE_RADIUS = 2.0
-"""Standard deviations at which ellipses are drawn."""
+"""Radius of the ellipses in standard deviations."""
 
 ELLIPSE_SHARE = 1.0 - np.exp(-0.5 * ELLIPSE_RADIUS**2)
 """Share of a cluster's rows inside its ellipse in the plane."""
 
+CONFIDENCE = 0.95
+"""That a region holds a true mean."""
+
 MANY_ROWS = 3000
-"""With more rows a cluster is outlined by a contour of its density: a hull would follow its outermost rows."""
+"""With more rows, clusters are outlined by a density contour: a hull would follow the outermost rows."""
 
 OUTLINED = 0.95
 """Share of a cluster's rows inside that contour."""
 
 LABEL_DISTANCE, FAR = 12.0, 30.0
-"""Points from a centre to its number, and from there to other marks that are then far enough."""
+"""Distance in points from a centre to its number, and required distance of that to other marks."""
 
 FEW_IN_A_CONTOUR = 30
-"""Clusters of fewer rows are outlined by their hull."""
+"""Clusters with fewer rows are outlined by their hull."""
 
 GRID = 80
-"""Cells of the contour's grid along each side."""
+"""Grid cells of the contour along each side."""
 
 
 def plot_partition(
@@ -58,17 +62,18 @@ def plot_partition(
     *,
     means: Any = None,
     covariances: Any = None,
+    mean_covariances: Any = None,
     hulls: str | None = None,
     view: str | tuple[int, int] | View | None = None,
     feature_names: Sequence[str] | None = None,
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other marks in mixed colours.
+    """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other markers in mixed colours.
 
-    A row fades into the background as its largest mass falls, so doubt shows inside clusters too. Where more than six
-    sets are drawn, those of several clusters are hollow: so many mixtures of colours cannot be told apart. A few
-    rows far from all others do not decide the limits of the axes; a caption says how many are outside.
+    Rows with a smaller largest mass are paler. With more than six sets, markers of sets of several clusters are hollow,
+    since so many mixed colours cannot be distinguished. Axis limits ignore a few rows far from all others; a caption
+    gives their number.
 
     Parameters
     ----------
@@ -77,21 +82,24 @@ def plot_partition(
     partition : CredalPartition
         Their masses.
     means : array-like of shape (n_clusters, n_features), default=None
-        Cluster centres, drawn as crosses; of one feature at the height 0.
+        Cluster centres, drawn as crosses; at height 0 for one feature.
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
         Covariances, drawn as ellipses of two standard deviations around `means`, which hold 86 % of a cluster; of one
         feature as intervals.
+    mean_covariances : array-like of shape (n_clusters, n_features, n_features), default=None
+        Covariances of the estimates of `means`, as ``EGMM.standard_errors(X).mean_covariances`` gives them, drawn as
+        filled ellipses that hold the true means with 95 % confidence; of one feature as thick intervals.
     hulls : {'lower', 'upper'} or None, default=None
-        Outline the lower or upper approximation of each cluster by its convex hull, or, of more than 3000 rows, by the
-        contour that holds 95 % of them.
+        Outline the lower or upper approximation of each cluster by its convex hull, or, for more than 3000 rows, by the
+        contour that contains 95 % of them.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
-        The plane; see :func:`view_of`.
+        The plane, see :func:`view_of`.
     feature_names : sequence of str, default=None
         Names of the features.
     legend : bool, default=True
         Whether to list the sets with their numbers of rows, and to write the caption.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -111,6 +119,9 @@ def plot_partition(
     check_same_length("X", rows, "partition", check_partition("partition", partition))
     means = check_centres(means, partition.n_clusters, rows.shape[1])
     covariances = check_spreads(covariances, partition.n_clusters, rows.shape[1])
+    if mean_covariances is not None:
+        sides = (partition.n_clusters, rows.shape[1], rows.shape[1])
+        mean_covariances = check_finite_matrix("mean_covariances", mean_covariances, sides)
     ax = axes_or_new(ax)
     points, plane = _points(rows, partition, view, feature_names)
     _scatter_sets(ax, points, partition)
@@ -129,17 +140,19 @@ def plot_partition(
                 _draw_intervals(ax, centres, covariances)
             else:
                 _draw_ellipses(ax, centres, plane.covariances(covariances))
+        if mean_covariances is not None:
+            _draw_confidence(ax, centres, mean_covariances, plane)
         _draw_centres(ax, centres)
     labels = (feature_labels(1, feature_names)[0], "nonspecificity (bits)") if plane is None else plane.labels
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if legend:
         _legend(ax)
-        write_caption(ax, [*_described(plane, means, covariances), *outside_note(n_outside)])
+        write_caption(ax, [*_described(plane, means, covariances, mean_covariances), *outside_note(n_outside)])
     return ax
 
 
 def _reached(points: FloatArray, centres: FloatArray, covariances: FloatArray) -> FloatArray:
-    """Extremes of the ellipses, as far as they widen the view by less than a third on each side."""
+    """Extremes of the ellipses, where they widen the view by less than a third on each side."""
     spreads = np.broadcast_to(covariances, (len(centres), 2, 2))
     half = ELLIPSE_RADIUS * np.sqrt(np.maximum(np.einsum("kdd->kd", spreads), 0.0))
     low, high = np.array([robust_range(points[:, d]) for d in (0, 1)]).T
@@ -147,7 +160,7 @@ def _reached(points: FloatArray, centres: FloatArray, covariances: FloatArray) -
     return np.clip(np.concatenate([centres - half, centres + half]), low - room, high + room)
 
 
-def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
+def _described(plane: View | None, means: Any, covariances: Any, mean_covariances: Any) -> list[str]:
     """Say what plane is shown and what ellipses mean."""
     parts = [] if plane is None or not plane.kind else [plane.kind]
     if means is not None and covariances is not None:
@@ -155,6 +168,8 @@ def _described(plane: View | None, means: Any, covariances: Any) -> list[str]:
         parts.append(
             f"ellipses: {share}" if plane is not None else f"intervals: {ELLIPSE_RADIUS:g} standard deviations"
         )
+    if means is not None and mean_covariances is not None:
+        parts.append(f"{'filled' if plane is not None else 'thick'}: {100 * CONFIDENCE:.0f} % confidence of a mean")
     return parts
 
 
@@ -168,14 +183,14 @@ def plot_approximations(
     feature_names: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw the lower and the upper approximation of every cluster in two panels, with their outlines.
+    """Draw the lower and the upper approximation of every cluster in two panels, with outlines.
 
     Left: rows that surely belong to one cluster. Right: rows that may belong to it; a row may be in several.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows, of two features or more.
+        Rows with at least two features.
     partition : CredalPartition
         Their masses.
     by : {'mass', 'dominance'}, default='mass'
@@ -183,11 +198,11 @@ def plot_approximations(
     means : array-like of shape (n_clusters, n_features), default=None
         Cluster centres.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
-        The plane; see :func:`view_of`.
+        The plane, see :func:`view_of`.
     feature_names : sequence of str, default=None
         Names of the features.
     axes : sequence of two matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -225,7 +240,7 @@ def plot_approximations(
 
 
 def draw_hulls(ax: Any, points: FloatArray, members: BoolArray) -> None:
-    """Outline each cluster's rows: many by a contour of their density, few by their hull; two rows get a line."""
+    """Outline each cluster by a density contour (many rows), its hull (few rows) or a line (two rows)."""
     for colour, column in zip(cluster_colours(members.shape[1], ax), members.T, strict=True):
         if len(points) > MANY_ROWS and column.sum() > FEW_IN_A_CONTOUR:
             draw_region(ax, points[column], colour)
@@ -236,7 +251,7 @@ def draw_hulls(ax: Any, points: FloatArray, members: BoolArray) -> None:
 
 
 def draw_region(ax: Any, points: FloatArray, colour: FloatArray) -> None:
-    """Outline the densest region that holds most of the points, from a smoothed histogram within the limits of Axes."""
+    """Outline the densest region with most of the points, from a smoothed histogram within the axis limits."""
     x, y = (np.linspace(low, high, GRID + 1) for low, high in (ax.get_xlim(), ax.get_ylim()))
     counts = np.histogram2d(points[:, 0], points[:, 1], bins=[x, y])[0]
     density = gaussian_filter(counts, 1.5)
@@ -251,7 +266,7 @@ def draw_region(ax: Any, points: FloatArray, colour: FloatArray) -> None:
 
 
 def hull(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull, (n, 2); of points on a line its two ends."""
+    """Corners of the convex hull, (n, 2); the two ends for collinear points."""
     if len(points) == 0:
         return points
     try:
@@ -276,7 +291,7 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> No
     heaviest = partition.mass.max(axis=1)
     area, of_sets = marker_area(len(points)), set_colours(focal, ax)
     mixed = len(np.unique(chosen)) <= MOST_MIXED
-    # Sets of several clusters are few and what the plot is about: they come on top and a little larger.
+    # Open rows are few and matter most: draw them on top and slightly larger.
     for j in sorted(np.unique(chosen), key=lambda j: focal.cardinalities[j]):
         at = np.flatnonzero(chosen == j)
         fade = 0.75 * (1.0 - heaviest[at, None])
@@ -284,7 +299,7 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> No
         is_meta = focal.cardinalities[j] != 1
         edges: dict[str, Any] = {"linewidths": 0}
         if is_meta and not mixed:
-            # Hollow, so that the shape tells which set it is; of many rows grey specks, which do not cover each other.
+            # Hollow, so that the shape identifies the set; with many rows small grey dots, which overlap less.
             is_hollow = area > 4
             colours = np.repeat(ground(ax)[None] if is_hollow else np.full((1, 3), 0.55), len(at), axis=0)
             edges = {"linewidths": 0.7, "edgecolors": ink(ax)} if is_hollow else edges
@@ -321,7 +336,7 @@ def _scatter_members(ax: Any, points: FloatArray, members: BoolArray) -> None:
 def _draw_centres(ax: Any, centres: FloatArray) -> None:
     offsets = _label_offsets(ax, centres)
     for k, (colour, at) in enumerate(zip(cluster_colours(len(centres), ax), centres, strict=True)):
-        # White under black under colour: a centre must stand out of its own cluster's points.
+        # White under black under colour, so that a centre stands out from its cluster's points.
         for size, face in ((10.5, "white"), (8.5, "black"), (6.0, colour)):
             ax.plot(*at, marker="X", markersize=size, color=face, markeredgewidth=0, zorder=4)
         ax.annotate(
@@ -340,7 +355,7 @@ def _draw_centres(ax: Any, centres: FloatArray) -> None:
 
 
 def _label_offsets(ax: Any, centres: FloatArray) -> list[tuple[float, float]]:
-    """Where to write each number beside its centre, in points: of eight places the one farthest from other marks."""
+    """Offset of each number from its centre, in points: of eight places, the one farthest from other marks."""
     size = ax.get_window_extent().size / ax.figure.dpi * 72
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     places = (centres - low) / np.where(high > low, high - low, 1.0) * size
@@ -363,13 +378,30 @@ def _draw_intervals(ax: Any, centres: FloatArray, variances: FloatArray) -> None
 
 
 def _draw_ellipses(ax: Any, centres: FloatArray, covariances: FloatArray) -> None:
-    angles = np.linspace(0.0, 2.0 * np.pi, 121)
-    circle = ELLIPSE_RADIUS * np.stack([np.cos(angles), np.sin(angles)])
     each = np.broadcast_to(covariances, (len(centres), 2, 2))
     for colour, centre, covariance in zip(cluster_colours(len(centres), ax), centres, each, strict=True):
-        values, vectors = np.linalg.eigh(covariance)
-        curve = centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
-        ax.plot(*curve, color=colour, linewidth=1.6, zorder=3)
+        ax.plot(*_ellipse(centre, covariance, ELLIPSE_RADIUS), color=colour, linewidth=1.6, zorder=3)
+
+
+def _draw_confidence(ax: Any, centres: FloatArray, mean_covariances: FloatArray, plane: View | None) -> None:
+    """Draw where true means are, with confidence."""
+    colours = cluster_colours(len(centres), ax)
+    if plane is None:
+        reach = np.sqrt(chi2.ppf(CONFIDENCE, 1) * mean_covariances[:, 0, 0])
+        for colour, centre, half in zip(colours, centres, reach, strict=True):
+            ax.plot(centre[0] + np.array([-half, half]), [centre[1]] * 2, color=colour, linewidth=6, zorder=3)
+        return
+    radius = float(np.sqrt(chi2.ppf(CONFIDENCE, 2)))
+    for colour, centre, covariance in zip(colours, centres, plane.covariances(mean_covariances), strict=True):
+        ax.fill(*_ellipse(centre, covariance, radius), facecolor=(*colour[:3], 0.55), edgecolor=ink(ax), zorder=3)
+
+
+def _ellipse(centre: FloatArray, covariance: FloatArray, radius: float) -> FloatArray:
+    """Points (2, 121) so many deviations from the centre."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 121)
+    values, vectors = np.linalg.eigh(covariance)
+    circle = radius * np.stack([np.cos(angles), np.sin(angles)])
+    return np.asarray(centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle))
 
 
 def _legend(ax: Any) -> None:
@@ -391,6 +423,6 @@ def _legend(ax: Any) -> None:
     for i, handle in zip(shown, legend.legend_handles, strict=True):
         handle.set_sizes([36])
         colours = handles[i].get_facecolor()
-        # The handle takes the first row's colour, which may be a faded one: show the strongest.
+        # The handle has the first row's colour, which may be pale: use the strongest.
         strength = np.abs(colours[:, :3] - ground(ax)).sum(axis=1)
         handle.set_facecolor(colours[strength.argmax()] if len(colours) else NEUTRAL)

@@ -17,23 +17,23 @@ def plot_critical_difference(
     control: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw average ranks on a line, best to the left, with what they must differ by.
+    """Draw average ranks on a line, best on the left, with the critical difference.
 
-    With a control algorithm (Bonferroni-Dunn) a band marks the ranks that do not differ from its own; without one
-    (Nemenyi) bars join the algorithms that do not differ from each other.
+    With a control algorithm (Bonferroni-Dunn), a band marks the ranks that do not differ significantly from it. Without
+    one (Nemenyi), bars connect algorithms that do not differ significantly.
 
     Parameters
     ----------
     names : sequence of str
-        Algorithms.
+        Names of the algorithms.
     average_ranks : array-like of shape (n_algorithms,)
-        Their average ranks, 1 for one that is always the best.
+        Average ranks; 1 for an algorithm that is always best.
     difference : float
         Critical difference, see :func:`egmm.metrics.bonferroni_dunn_difference`.
     control : str, default=None
-        The algorithm all others are compared with.
+        Algorithm that all others are compared with.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def plot_critical_difference(
     ax = axes_or_new(ax)
     order = np.argsort(ranks, kind="stable")
     half = -(-len(ranks) // 2)
-    # Room for the names, in units of ranks: a letter is about a sixtieth of the picture.
+    # Room for the names, in units of ranks: a letter is about a sixtieth of the figure.
     margin = len(ranks) * (0.12 + 0.022 * max(len(plain(name)) + 6 for name in names))
     _draw_axis(ax, len(ranks))
     depths = [at if at < half else len(ranks) - 1 - at for at in range(len(ranks))]

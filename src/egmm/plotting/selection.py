@@ -1,4 +1,4 @@
-"""A criterion against the number of clusters, and over all models."""
+"""A criterion by number of clusters, and over all models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from egmm._checks import FloatArray
 from egmm.plotting.style import MARKERS, PALETTE, axes_or_new, cluster_colours, ground, ink
 
 MOST_TICKS = 20
-"""Numbers of clusters written below a curve."""
+"""Maximum number of tick labels below a curve."""
 
 LETTER = 0.64
-"""Width of a digit, by the height of the text."""
+"""Width of a digit relative to the font size."""
 
 
 def plot_criterion(
@@ -25,7 +25,7 @@ def plot_criterion(
     doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a criterion against the number of clusters, a line per model, the chosen one ringed.
+    """Draw a criterion against the number of clusters, one line per model, with the chosen one circled.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def plot_criterion(
     name : str, default='EBIC'
         Name of the criterion.
     higher_is_better : bool, default=True
-        Direction, told in the axis label.
+        Direction, shown in the axis label.
     best : tuple of (int, str), default=None
-        Number of clusters and model chosen.
+        Chosen number of clusters and model.
     doubtful : mapping of str to sequence of bool, default=None
-        Fits that are no candidates although their criterion may be better, drawn hollow: degenerate ones.
+        Degenerate fits, drawn hollow; they are not chosen although their criterion may be better.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def plot_criterion(
         if best is not None and best[1] == model:
             at = list(n_clusters).index(best[0])
             ax.plot(best[0], line[at], "o", markersize=15, markerfacecolor="none", markeredgecolor=ink(ax))
-    # Of many numbers every few are written: they would run into each other.
+    # Thin out many tick labels, which would overlap.
     ax.set_xticks(list(n_clusters)[:: -(-len(n_clusters) // MOST_TICKS)])
     ax.set_xlabel("number of clusters")
     ax.set_ylabel(f"{name} ({'higher' if higher_is_better else 'lower'} is better)")
@@ -91,7 +91,7 @@ def plot_model_grid(
     doubtful: Mapping[str, Sequence[bool]] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a criterion for every model and number of clusters as a grid of colours, dark is better, the chosen framed.
+    """Draw a criterion for every model and number of clusters as a heat map; dark is better, the chosen cell is framed.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def plot_model_grid(
     name : str, default='EBIC'
         Name of the criterion.
     higher_is_better : bool, default=True
-        Direction, told in the title.
+        Direction, shown in the title.
     best : tuple of (int, str), default=None
-        Number of clusters and model chosen.
+        Chosen number of clusters and model.
     doubtful : mapping of str to sequence of bool, default=None
-        Fits that are no candidates although their criterion may be better, hatched and without colour: degenerate ones.
+        Degenerate fits, hatched and without colour; they are not chosen although their criterion may be better.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def plot_model_grid(
     cell = ax.get_window_extent().width / ax.figure.dpi * 72 / grid.shape[1]
     height = min(8.5, cell / (LETTER * (longest + 0.5)))
     goodness = grid if higher_is_better else -grid
-    # Colours follow the order, not the size: one poor model would else leave all others alike.
+    # Colours follow ranks: on a linear scale one poor model would make all others look alike.
     order = np.full(grid.shape, np.nan)
     known = np.isfinite(goodness)
     hatched = known & np.array([doubtful[model] if doubtful else [False] * grid.shape[1] for model in values])
@@ -159,9 +159,9 @@ def _check_table(
     best: tuple[int, str] | None,
     doubtful: Mapping[str, Sequence[bool]] | None,
 ) -> None:
-    """Say what is wrong with a table of models by numbers of clusters."""
+    """Validate a table of models by numbers of clusters."""
     if not values or not len(n_clusters):
-        raise ValueError("There is nothing to draw: give numbers of clusters and values of one model or more.")
+        raise ValueError("n_clusters and values must not be empty.")
     for name, table in (("values", values), ("doubtful", doubtful or {})):
         for model, line in table.items():
             if len(line) != len(n_clusters):
@@ -170,9 +170,9 @@ def _check_table(
     if doubtful and set(doubtful) != set(values):
         raise ValueError(f"doubtful must have the models of values ({', '.join(values)}), got {', '.join(doubtful)}.")
     if best is not None and (best[0] not in n_clusters or best[1] not in values):
-        raise ValueError(f"best must be a number of clusters and a model that are drawn, got {best!r}.")
+        raise ValueError(f"best must be one of the given numbers of clusters and models, got {best!r}.")
 
 
 def _corners(row: int, column: int, reach: float) -> FloatArray:
-    """Corners of a cell of the grid, (2, 5), the first again at the end."""
+    """Corners of a grid cell as a closed path, (2, 5)."""
     return reach * np.array([[-1, 1, 1, -1, -1], [-1, -1, 1, 1, -1]]) + [[column], [row]]

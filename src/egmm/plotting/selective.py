@@ -1,4 +1,4 @@
-"""Errors against the share of rows that are answered."""
+"""Risk against coverage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,20 +8,19 @@ from egmm.plotting.style import PALETTE, axes_or_new, plain
 
 
 def plot_risk_coverage(y_true: Any, partitions: Mapping[str, Any], *, ax: Any = None) -> Any:
-    """Draw the error rate among the surest rows against the share of rows answered, a line per partition.
+    """Draw the error rate among the most confident rows against coverage, one line per partition.
 
-    A line that lies lower is better. It ends at the right with the error of all rows; it falls to the left where the
-    doubtful rows are the wrong ones.
+    Lower is better. A line ends at the right with the error rate of all rows; it falls to the left if errors have low
+    confidence.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Classes.
     partitions : mapping of str to CredalPartition or array-like of shape (n_samples, n_clusters)
-        Masses, or probabilities of the clusters, by the name to show; see
-        :func:`egmm.metrics.risk_coverage_curve`.
+        Masses, or probabilities of the clusters, by name; see :func:`egmm.metrics.risk_coverage_curve`.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -41,7 +40,7 @@ def plot_risk_coverage(y_true: Any, partitions: Mapping[str, Any], *, ax: Any = 
         label = f"{plain(str(name))} (AURC {risk.mean():.3f})"
         dashes = "-" if at < len(PALETTE) else "--"
         ax.plot(coverage, risk, color=PALETTE[at % len(PALETTE)], linestyle=dashes, linewidth=1.8, label=label)
-    ax.set(xlabel="share of rows answered, the surest first", ylabel="share of errors among them")
+    ax.set(xlabel="coverage: share of rows, most confident first", ylabel="share of errors among them")
     ax.set(xlim=(0, 1), ylim=(0, None))
     ax.grid(alpha=0.3)
     ax.legend(frameon=False)

@@ -10,28 +10,28 @@ from egmm._checks import FloatArray, import_optional, printable
 from egmm.belief.focal import FocalSets
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
-"""Okabe and Ito's colours: told apart by colour-blind readers too."""
+"""Okabe and Ito's colours, safe for colour-blind readers."""
 
 MORE_COLOURS = ("#4444FF", "#AACC77", "#DD0044", "#8877FF", "#EEBBBB", "#55DDEE", "#447777", "#447744")
-"""For the clusters past the palette: as far from it and from each other, for colour-blind readers too, as can be."""
+"""Colours beyond the palette, as far from it and from each other as possible, also for colour-blind readers."""
 
 MARKERS = "osD^vP*X<>phdH"
 
 MOST_MIXED = 6
-"""Sets on one plot whose mixed colours can be told apart."""
+"""Maximum number of sets whose mixed colours can be distinguished."""
 
 META_MARKERS = "^sDvPX<>ph*dH8"
 """Markers of sets of several clusters; single clusters are round."""
 
 NEUTRAL = "#8a8a8a"
-"""Rows of no cluster, and what a panel does not speak of."""
+"""Grey for outliers, and for rows that a panel does not highlight."""
 
 LEGEND_LINE = 14.0
 """Height of a line of a small legend, in points."""
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """Return the given Axes, or a new one, of a size in inches; Matplotlib is loaded only here."""
+    """Return the given Axes, or new ones of a size in inches; Matplotlib is imported only here."""
     return dressed(pyplot().subplots(figsize=size, layout="constrained")[1]) if ax is None else ax
 
 
@@ -49,14 +49,14 @@ def axes_row_or_new(axes: Any, n_axes: int, size: tuple[float, float], **options
 
 
 def unseen_axes(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
-    """Axes (rows, columns), each of a size in inches, of a figure that no window knows of."""
+    """Axes (rows, columns), each of a size in inches, of a figure not managed by pyplot."""
     figure = import_optional("matplotlib.figure", "Figures", "plot")
     sheet = figure.Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     return dressed(sheet.subplots(rows, columns, squeeze=False, **options))
 
 
 def dressed(axes: Any) -> Any:
-    """Give new Axes our style: no box, grey rules, marks that step back behind the data."""
+    """Style new Axes: no frame, grey grid lines and ticks."""
     for ax in np.ravel(axes):
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color("0.6")
@@ -66,35 +66,35 @@ def dressed(axes: Any) -> Any:
 
 
 def pyplot() -> Any:
-    """Import pyplot, or say how to install it."""
+    """Import pyplot, with a hint for installing it."""
     return import_optional("matplotlib.pyplot", "Plots", "plot")
 
 
 def ground(ax: Any) -> FloatArray:
-    """Colour that is drawn on, (3,) in [0, 1]: white where the Axes are transparent."""
+    """Background colour, (3,) in [0, 1]; white for transparent Axes."""
     *colour, opacity = ax.get_facecolor()
     return np.array(colour) if opacity > 0 else np.ones(3)
 
 
 def ink(ax: Any) -> str:
-    """Black, or white on a dark ground."""
+    """Black, or white on a dark background."""
     return "black" if ground(ax).mean() > 0.5 else "white"
 
 
 def muted(ax: Any) -> str:
-    """Grey for what is read second: dark on light, light on dark."""
+    """Grey for secondary text: dark on light, light on dark."""
     return "0.3" if ink(ax) == "black" else "0.75"
 
 
 def legend_rows(ax: Any, most: int) -> int:
-    """Lines of a legend beside the Axes that the figure has room for, up to so many."""
+    """Number of legend lines that fit beside the Axes, up to a limit."""
     return int(np.clip(ax.figure.bbox.height / ax.figure.dpi * 72 // LEGEND_LINE - 2, 1, most))
 
 
 def cluster_colours(n_clusters: int, ax: Any = None) -> FloatArray:
-    """One colour per cluster, (n_clusters, 3) in [0, 1]; past the sixteenth the same hues come back lighter.
+    """One colour per cluster, (n_clusters, 3) in [0, 1]; beyond sixteen the hues repeat, lighter.
 
-    On the dark ground of given Axes black becomes white.
+    On a dark background, black becomes white.
 
     >>> cluster_colours(3)[0].round(2).tolist()
     [0.0, 0.45, 0.7]
@@ -121,8 +121,8 @@ def set_colours(focal: FocalSets, ax: Any = None) -> FloatArray:
 def bar_colours(focal: FocalSets, mixed: bool, ax: Any = None) -> tuple[FloatArray, FloatArray]:
     """Faces and hatches of the focal sets, (n_focal, 3) each.
 
-    Mixed colours of more than a few sets cannot be told apart. Unmixed, a pair has the colour of its first cluster
-    with the second as hatching, and larger sets are grey.
+    Mixed colours of many sets cannot be distinguished. A pair then has the colour of its first cluster with the second
+    as hatching, and larger sets are grey.
     """
     faces, hatches = set_colours(focal, ax), np.ones((len(focal), 3))
     if not mixed:
@@ -136,7 +136,7 @@ def bar_colours(focal: FocalSets, mixed: bool, ax: Any = None) -> tuple[FloatArr
 
 
 def set_markers(focal: FocalSets) -> list[str]:
-    """Marker per focal set: a disc for a cluster, a cross for the empty set, own shapes for sets of several.
+    """Marker per focal set: a disc for a cluster, a cross for the empty set, other shapes for larger sets.
 
     >>> set_markers(FocalSets.full(2, empty=True))
     ['x', 'o', 'o', '^']
@@ -150,7 +150,7 @@ def set_markers(focal: FocalSets) -> list[str]:
 
 
 def short_label(label: str, most: int = 12) -> str:
-    """Name of a set, without the clusters in the middle where it is long.
+    """Name of a set; long names are shortened in the middle.
 
     >>> short_label("{1,2}"), short_label("{1,2,3,4,5,6,7,8}")
     ('{1,2}', '{1,2,…,8}')
@@ -162,7 +162,7 @@ def short_label(label: str, most: int = 12) -> str:
 
 
 def marker_area(n_rows: int) -> float:
-    """Area of a marker in square points: large for few rows, a speck for 100 000.
+    """Area of a marker in square points, decreasing with the number of rows.
 
     >>> marker_area(10), marker_area(10**6)
     (40.0, 0.8)
@@ -171,7 +171,7 @@ def marker_area(n_rows: int) -> float:
 
 
 def feature_labels(n_features: int, feature_names: Sequence[str] | None, width: int | None = None) -> list[str]:
-    """Names of the features, escaped for Matplotlib, in lines of a width; x1, x2, ... where there are none."""
+    """Names of the features, escaped for Matplotlib and wrapped; x1, x2, ... by default."""
     if feature_names is None:
         return [f"x{k + 1}" for k in range(n_features)]
     if len(feature_names) != n_features:
@@ -180,7 +180,7 @@ def feature_labels(n_features: int, feature_names: Sequence[str] | None, width: 
 
 
 def plain(text: str, most: int = 40, width: int | None = None) -> str:
-    """Text that Matplotlib shows as it is: no formula between dollar signs, no control, no line of endless length."""
+    """Text for Matplotlib without mathtext, control characters or overlong lines."""
     text = printable(text)
     short = text if len(text) <= most else text[: most - 1] + "…"
     return (short if width is None else fill(short, width)).replace("$", r"\$")

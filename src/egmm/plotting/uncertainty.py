@@ -1,4 +1,4 @@
-"""Where in the plane a model is sure, and where it is not."""
+"""Uncertainty of a model over the plane."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from egmm.plotting.style import axes_or_new, cluster_colours, marker_area
 from egmm.plotting.view import View, view_of
 
 GRID = 160
-"""Points along each side of the map."""
+"""Grid points along each side of the map."""
 
 MEASURES = {"doubt": "doubt: 1 − largest pignistic probability", "nonspecificity": "nonspecificity (bits)"}
 MOST_ROWS = 4000
-"""Rows drawn over the map: more would hide it."""
+"""Maximum number of rows drawn over the map."""
 
 
 def plot_uncertainty(
@@ -27,25 +27,25 @@ def plot_uncertainty(
     feature_names: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw a map of the plane: how unsure the model would be of a row there, with the borders between best clusters.
+    """Draw a map of the model's uncertainty over the plane, with the borders between labels.
 
-    With more than two features each point of the plane stands for the row expected there: the other directions follow
-    from the two shown by linear regression on the rows.
+    With more than two features, each point of the plane represents the expected row there, by linear regression of all
+    features on the two directions shown.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with a method `partition`, as `EGMM`.
+        Fitted estimator with a method `partition`, such as `EGMM`.
     X : array-like of shape (n_samples, n_features)
-        Rows, drawn in the colours of their best clusters; of many a sample.
+        Rows, drawn in the colours of their labels; a sample if there are many.
     measure : {'doubt', 'nonspecificity'}, default='doubt'
-        What to map: one minus the largest pignistic probability, or how much the masses leave open, in bits.
+        One minus the largest pignistic probability, or the nonspecificity in bits.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
-        The plane; see :func:`view_of`.
+        The plane, see :func:`view_of`.
     feature_names : sequence of str, default=None
         Names of the features.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def plot_uncertainty(
 
 
 def _lifted(at: FloatArray, rows: FloatArray, plane: View) -> FloatArray:
-    """Rows expected at points of the plane: the regression of all features on the two directions."""
+    """Expected rows at points of the plane, by regression of all features on the two directions."""
     if rows.shape[1] == 2 and not plane.kind:
         order = np.abs(plane.directions).argmax(axis=0)
         return at[:, np.argsort(order)]
@@ -107,7 +107,7 @@ def _lifted(at: FloatArray, rows: FloatArray, plane: View) -> FloatArray:
 
 
 def _draw_borders(ax: Any, x: FloatArray, y: FloatArray, labels: Any) -> None:
-    """Outline where another cluster becomes the best one."""
+    """Draw the borders between labels."""
     for k in np.unique(labels):
         is_here = (labels == k).astype(float)
         if 0 < is_here.mean() < 1:

@@ -28,7 +28,7 @@ class View:
     labels : tuple of str
         Names of the two axes.
     kind : str
-        What the plane is, in words; empty for two features.
+        Description of the plane; empty for two features.
     """
 
     directions: FloatArray
@@ -41,7 +41,7 @@ class View:
         return np.asarray((np.asarray(X, dtype=np.float64) - self.origin) @ self.directions)
 
     def covariances(self, covariances: Any) -> FloatArray:
-        """Covariances seen in the plane, (..., 2, 2)."""
+        """Covariances projected to the plane, (..., 2, 2)."""
         return np.asarray(self.directions.T @ np.asarray(covariances, dtype=np.float64) @ self.directions)
 
 
@@ -51,18 +51,18 @@ def view_of(
     view: str | tuple[int, int] | View | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> View:
-    """Choose the plane that rows are shown in.
+    """Choose the plane for drawing rows.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows.
     partition : CredalPartition, default=None
-        Their masses; 'discriminant' needs them.
+        Masses, required for 'discriminant'.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
-        Two features by number, the two directions of largest variance, or the two that part the clusters best
+        Two features by number, the two directions of largest variance, or the two that best separate the clusters
         (largest variance between the pignistic cluster means relative to that within). None means the features
-        themselves where there are two, else 'discriminant', or 'pca' without a partition.
+        themselves if there are two, else 'discriminant', or 'pca' without a partition.
     feature_names : sequence of str, default=None
         Names of the features.
 
@@ -84,14 +84,14 @@ def view_of(
         view = (0, 1) if n_features == 2 else "discriminant" if partition is not None else "pca"
     if n_features == 1:
         raise ValueError(
-            "A plane needs two features or more, got 1; plot_partition and plot_pairs draw a single one too."
+            "X must have at least two features, got 1; plot_partition and plot_pairs also draw a single feature."
         )
     if not isinstance(view, str):
         if np.shape(view) != (2,):
             raise ValueError(f"view must be two features by number, 'pca', 'discriminant' or a View; got {view!r}.")
         first, second = (check_integer("view", at, 0, n_features - 1) for at in view)
         if first == second:
-            raise ValueError(f"view must be two different features, got {first} twice.")
+            raise ValueError(f"view must be two distinct features, got {first} twice.")
         return View(np.eye(n_features)[:, [first, second]], np.zeros(n_features), (names[first], names[second]))
     check_choice("view", view, PROJECTIONS)
     origin = rows.mean(axis=0)
@@ -104,12 +104,12 @@ def view_of(
 
 
 def check_centres(means: Any, n_centres: int, n_features: int) -> FloatArray | None:
-    """Return the centres to draw, one for each cluster; None where there are none."""
+    """Validate the centres to draw, one per cluster, or None."""
     return None if means is None else check_finite_matrix("means", means, (n_centres, n_features))
 
 
 def check_spreads(covariances: Any, n_centres: int, n_features: int) -> FloatArray | None:
-    """Return the covariances to draw, one for all or one each; None where there are none."""
+    """Validate the covariances to draw, one for all or one each, or None."""
     if covariances is None:
         return None
     shared = np.ndim(covariances) == 2
@@ -124,13 +124,13 @@ def _principal(centred: FloatArray) -> FloatArray:
 
 
 def _discriminant(centred: FloatArray, probability: FloatArray) -> FloatArray:
-    """Directions of largest between- over within-cluster variance; with two clusters the second is the widest left."""
+    """Directions of largest between- over within-cluster variance; with two clusters, the second is the widest left."""
     total = centred.T @ centred
     weight = np.maximum(probability.sum(axis=0), 1e-12)
     means = (probability.T @ centred) / weight[:, None]
     between = (means * weight[:, None]).T @ means
     within = total - between
-    # A constant column, or columns that depend on each other, leave `within` singular.
+    # Constant or collinear columns make `within` singular.
     within += np.eye(len(within)) * (1e-9 * np.trace(total) / len(within) + 1e-300)
     values, vectors = eigh(between, within)
     directions = vectors[:, np.argsort(values)[::-1][:2]]
@@ -140,7 +140,7 @@ def _discriminant(centred: FloatArray, probability: FloatArray) -> FloatArray:
 
 
 def _widest_beside(first: FloatArray, within: FloatArray) -> FloatArray:
-    """Return the direction of most variance uncorrelated with the first within clusters."""
+    """Direction of largest variance that is uncorrelated with the first within clusters."""
     tied = within @ first
     basis = np.linalg.qr(np.column_stack([tied, np.eye(len(tied))]))[0][:, 1:]
     vectors = np.linalg.eigh(basis.T @ within @ basis)[1]

@@ -1,4 +1,4 @@
-"""One HTML file that shows a fitted model: works offline, on a phone, in the dark, by keyboard."""
+"""Self-contained HTML report of a fitted model."""
 
 from egmm.report.page import render_report, write_report
 from egmm.report.words import describe

@@ -1,4 +1,4 @@
-"""What the clusters are, as HTML: cards in words, profiles as a heat map, known classes beside clusters, rules."""
+"""HTML sections that describe the clusters: cards, profiles as a heat map, known classes, rules."""
 
 from collections.abc import Sequence
 from html import escape
@@ -14,17 +14,17 @@ from egmm.metrics import ari, nmi
 from egmm.plotting.style import cluster_colours
 
 MOST_FEATURES = 30
-"""Features in the table of profiles: those with the largest differences."""
+"""Maximum number of features in the table of profiles, those with the largest differences."""
 
 MOST_CLASSES = 20
-"""Known classes in the table beside clusters: the commonest."""
+"""Maximum number of known classes in the cross table, the most frequent ones."""
 
 STRONGEST = 3.0
-"""Difference, in standard deviations within clusters, that has the strongest colour."""
+"""Difference, in within-cluster standard deviations, with the strongest colour."""
 
 MOST_RULES = 8
 MOST_EXPLAINED = 20_000
-"""Rows that rules are looked for in; of more a sample."""
+"""Maximum number of rows for finding rules; a sample if there are more."""
 
 HIGH, LOW = "0, 110, 180", "205, 85, 0"
 
@@ -37,7 +37,7 @@ def clusters_html(
     rule: str = "heaviest",
     reward: float = REWARD,
 ) -> str:
-    """Sections on what the clusters are; classes are text, empty where a row has none."""
+    """Sections that describe the clusters; classes are text, empty for rows without one."""
     n_open = np.bincount(partition.labels()[partition.is_open(rule, reward)], minlength=partition.n_clusters)
     found = profiles(partition, X, names)
     parts = [_cards(found, n_open.tolist(), len(partition)), _heat_map(found, names)]
@@ -69,8 +69,8 @@ def _cards(found: Sequence[Profile], open_counts: Sequence[int], n_rows: int) ->
             f"<p><strong>{escape(profile.words)}</strong></p><p>{escape(size)}</p></div>"
         )
     note = (
-        '<p class="note">Words compare the mean of a cluster with that of all other rows: at least 0.8 standard '
-        "deviations within clusters, <em>very</em> from 2.5.</p>"
+        '<p class="note">Words compare the mean of a cluster with that of all other rows: at least 0.8 within-cluster '
+        "standard deviations, <em>very</em> from 2.5.</p>"
     )
     return _section("clusters", "What the clusters are", f'<div class="cards">{"".join(cards)}</div>{note}')
 
@@ -84,10 +84,10 @@ def _heat_map(found: Sequence[Profile], names: Sequence[str]) -> str:
         cells = "".join(_cell(profile, int(d)) for profile in found)
         lines.append(f'<tr><th class="text">{escape(str(names[d]))}</th>{cells}</tr>')
     left = len(names) - len(shown)
-    more = f" {left} features that differ less are not shown." if left else ""
+    more = f" {left} features with smaller differences are not shown." if left else ""
     note = (
         '<p class="note">Mean ± standard deviation of each cluster, rows weighted by pignistic probability. Blue is '
-        f"above the other rows, orange below; the stronger, the further apart.{more}</p>"
+        f"above the other rows, orange below; stronger colours are larger differences.{more}</p>"
     )
     table = f'<table class="heat"><thead><tr><th>feature</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
     return _section("profiles", "Profiles", f'<div class="scroll">{table}</div>{note}')
@@ -107,7 +107,7 @@ def _spaced(count: int) -> str:
 
 
 def _number(value: float) -> str:
-    """Four digits, without an exponent where that is readable."""
+    """Four digits, without an exponent if readable."""
     return f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.0f}"
 
 
@@ -126,16 +126,16 @@ def _cross_table(partition: CredalPartition, classes: Any, rule: str, reward: fl
         lines.append(f'<tr><th class="text">{escape(str(value))}</th>{cells}</tr>')
     head = f"<tr><th>class</th>{head}<th>open</th><th>all</th></tr>"
     table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
-    more = f" The {len(listed)} commonest of {len(values)} classes." if len(values) > len(listed) else ""
+    more = f" The {len(listed)} most frequent of {len(values)} classes." if len(values) > len(listed) else ""
     labels = partition.labels()[known]
     scores = f"ARI {ari(classes[known], labels):.3f}, NMI {nmi(classes[known], labels):.3f}"
-    said = f"Rows of each known class that are surely in a cluster, and those that are open.{more}"
-    note = f'<p class="note">{said} Agreement of best clusters and classes: {scores}.</p>'
+    said = f"Sure rows of each known class by cluster, and open rows.{more}"
+    note = f'<p class="note">{said} Agreement of labels and classes: {scores}.</p>'
     return _section("classes", "Known classes and clusters", f'<div class="scroll">{table}</div>{note}')
 
 
 def class_data(classes: Any, labels: Any, drawn: Any) -> dict[str, Any]:
-    """Known classes of the rows drawn, their names, and a colour for each: that of the cluster it agrees with most."""
+    """Known classes of the rows drawn, their names, and the colour of the best matching cluster."""
     known = classes != ""
     names, numbers = np.unique(classes[known].astype(str), return_inverse=True)
     n_colours = max(len(names), int(labels.max(initial=0)) + 1)
@@ -161,8 +161,6 @@ def _rules(partition: CredalPartition, X: Any, names: Sequence[str]) -> str:
     ]
     head = "<tr><th>if</th><th>then</th><th>rows</th><th>agreement</th></tr>"
     table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
-    of = f" They were found on a sample of {len(some)} rows." if len(some) < len(X) else ""
-    note = (
-        f'<p class="note">Rules that explain the clusters by thresholds; several clusters mean “one of these”.{of}</p>'
-    )
+    of = f" Found on a sample of {len(some)} rows." if len(some) < len(X) else ""
+    note = f'<p class="note">Rules that approximate the partition; several clusters mean “one of these”.{of}</p>'
     return _section("rules", "Rules", f'<div class="scroll">{table}</div>{note}')

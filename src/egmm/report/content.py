@@ -1,39 +1,41 @@
-"""Everything the page shows, as plain data: a sample of rows to draw, and exact numbers of all rows."""
+"""Content of the page as plain data: a sample of rows to draw, and exact numbers for all rows."""
 
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.belief.decisions import REWARD, choose_sets
+from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.plotting.style import cluster_colours
 from egmm.plotting.view import view_of
 
 MOST_ROWS = 20_000
-"""Rows drawn; a canvas redraws so many while a slider moves."""
+"""Maximum number of rows drawn; a canvas can redraw them while a slider moves."""
 
 MOST_BYTES = 3_000_000
 """Size of the rows drawn, before encoding."""
 
 MOST_LISTED = 200
-"""Most doubtful rows and outliers listed, each."""
+"""Maximum number of least sure rows and of outliers listed."""
 
 ORDINARY = (1e-30, 1e38)
-"""Largest values of columns that single precision holds as they are, with all its digits."""
+"""Range of column maxima that single precision represents with full precision."""
 
 LEVELS = 100
 """Steps of the doubt slider."""
 
 HIDDEN_PARAMETERS = ("verbose", "n_jobs", "warm_start", "checkpoint")
-"""Parameters that say how a fit was run, not what was fitted."""
+"""Parameters of how a fit was run, not of the model."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Rows as the page shows them, in the units of the file.
+    """Rows as shown on the page, in the units of the file.
 
     Attributes
     ----------
@@ -53,6 +55,14 @@ class Shown:
     names: list[str]
 
 
+class _Chosen(NamedTuple):
+    """The set chosen for each row: a column of the focal sets, followed by other sets that the rule chooses."""
+
+    columns: IntArray
+    labels: list[str]
+    members: list[list[int]]
+
+
 def content(
     shown: Shown,
     model: Any,
@@ -61,16 +71,19 @@ def content(
     numbers: IntArray,
     selection: Any = None,
     *,
+    rule: str = "heaviest",
+    reward: float = REWARD,
     is_own: bool = True,
 ) -> dict[str, Any]:
-    """Collect the page's data: everything in it is text, a number or a list of them, but `drawn`, the rows it has.
+    """Collect the page's data as text, numbers and lists, and `drawn`, the rows to draw.
 
-    Of a partition that is not the model's own, as a consensus, there are no mixing weights.
+    A partition that is not the model's own, such as a consensus, has no mixing weights.
     """
-    # Not the same as being open: that depends on the rule that chooses a row's set.
+    chosen = _chosen(partition, rule, reward)
+    # Not the same as being open, which depends on the rule that chooses a row's set.
     doubt = 1.0 - partition.pignistic().max(axis=1)
     listed = _listed(doubt, outliers)
-    # About their middle: single precision, and the seven digits of means, would blur rows far from the origin.
+    # Centred: single precision, and the seven digits of means, would blur rows far from the origin.
     centre = np.median(shown.X, axis=0)
     units = _units(shown.X - centre)
     drawn = _sample(len(partition), listed, 4 * shown.X.shape[1] + 2 * len(partition.focal_sets))
@@ -85,12 +98,13 @@ def content(
         "values": _encode(((shown.X[drawn] - centre) / units).T.astype(np.float32)),
         "masses": _encode(np.round(partition.mass[drawn].T * 65535).astype(np.uint16)),
         "outliers": _encode(outliers[drawn].astype(np.uint8)),
-        "sets": _sets(model.weights_ if is_own else None, partition),
+        "chosen": _encode(chosen.columns[drawn].astype(np.uint16)),
+        "sets": _sets(model.weights_ if is_own else None, partition, chosen),
         "colours": [_hex(colour) for colour in cluster_colours(partition.n_clusters)],
         "means": _rounded(shown.means - centre),
         "covariances": _rounded(shown.covariances),
         "doubtfulRows": _counts_above(doubt, partition.n_clusters),
-        "objects": _objects(listed, drawn, numbers, doubt, outliers, partition),
+        "objects": _objects(listed, drawn, numbers, doubt, outliers, partition, chosen),
         "history": _rounded(_thinned(model.log_likelihood_history_), 12),
         "historySteps": _thinned(np.arange(len(model.log_likelihood_history_))).tolist(),
         "selection": None if selection is None else _selection(selection),
@@ -99,14 +113,14 @@ def content(
 
 
 def _listed(doubt: FloatArray, outliers: BoolArray) -> IntArray:
-    """Rows in the table: the most doubtful ones, then outliers not among them."""
+    """Rows in the table: the least sure ones, then other outliers."""
     most = np.argsort(-doubt, kind="stable")[:MOST_LISTED]
     far = np.flatnonzero(outliers)
     return np.concatenate([most, np.setdiff1d(far, most)[:MOST_LISTED]])
 
 
 def _sample(n_rows: int, listed: IntArray, bytes_per_row: int) -> IntArray:
-    """Rows to draw, ascending: all, or a random sample with every listed row in it."""
+    """Rows to draw, ascending: all, or a random sample that includes every listed row."""
     most = max(len(listed), min(MOST_ROWS, MOST_BYTES // bytes_per_row))
     if n_rows <= most:
         return np.arange(n_rows)
@@ -116,14 +130,14 @@ def _sample(n_rows: int, listed: IntArray, bytes_per_row: int) -> IntArray:
 
 
 def _units(offsets: FloatArray) -> FloatArray:
-    """Units of columns that single precision cannot hold, 1 of all others."""
+    """Units of columns outside the range of single precision, 1 for all others."""
     largest = np.abs(offsets).max(axis=0)
     is_ordinary = (largest == 0) | ((largest > ORDINARY[0]) & (largest < ORDINARY[1]))
     return np.where(is_ordinary, 1.0, largest)
 
 
 def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[dict[str, Any]]:
-    """Features as axes, and projections where there are more than two: direction, and where the centre lies on it."""
+    """Features as axes, and projections if there are more than two: direction and position of the centre."""
     n_features = len(shown.names)
     identity = np.eye(n_features)
     axes = [{"name": name, "d": identity[k].tolist(), "o": float(centre[k])} for k, name in enumerate(shown.names)]
@@ -135,27 +149,34 @@ def _axes(shown: Shown, partition: CredalPartition, centre: FloatArray) -> list[
     return axes
 
 
-def _sets(weights: Sequence[float] | None, partition: CredalPartition) -> list[dict[str, Any]]:
+def _chosen(partition: CredalPartition, rule: str, reward: float) -> _Chosen:
     focal = partition.focal_sets
-    rows = np.bincount(partition.sets(), minlength=len(focal))
-    mean = partition.mass.mean(axis=0)
+    members = choose_sets(partition.mass, focal, rule, reward)
+    masks = members @ (1 << np.arange(focal.n_clusters))
+    columns = focal.columns_of(masks)
+    others = np.unique(masks[columns < 0])
+    columns = np.where(columns < 0, len(focal) + np.searchsorted(others, masks), columns)
+    extra = FocalSets(others, focal.n_clusters) if len(others) else ()
+    labels = [*focal.labels, *(extra.labels if extra else ())]
+    return _Chosen(columns, labels, [sorted(int(k) for k in clusters) for clusters in (*focal, *extra)])
+
+
+def _sets(weights: Sequence[float] | None, partition: CredalPartition, chosen: _Chosen) -> list[dict[str, Any]]:
+    rows = np.bincount(chosen.columns, minlength=len(chosen.labels))
+    nothing = np.zeros(len(chosen.labels) - len(partition.focal_sets))
+    mass = np.append(partition.mass.mean(axis=0), nothing)
+    weight = [None] * len(chosen.labels) if weights is None else np.append(weights, nothing).tolist()
     return [
-        {
-            "label": focal.labels[j],
-            "members": [int(k) for k in sorted(members)],
-            "rows": int(rows[j]),
-            "mass": float(mean[j]),
-            "weight": None if weights is None else float(weights[j]),
-        }
-        for j, members in enumerate(focal)
+        {"label": label, "members": members, "rows": int(rows[j]), "mass": float(mass[j]), "weight": weight[j]}
+        for j, (label, members) in enumerate(zip(chosen.labels, chosen.members, strict=True))
     ]
 
 
 def _counts_above(doubt: FloatArray, n_clusters: int) -> list[int]:
-    """How many of all rows have at least the doubt of each slider step; the last step is the largest possible."""
+    """Number of rows with at least the doubt of each slider step; the last step is the largest possible."""
     largest = 1.0 - 1.0 / n_clusters
     thresholds = np.linspace(0.0, largest, LEVELS + 1)
-    # Rows exactly on a step count: half and half is as doubtful as two clusters can be.
+    # Rows exactly on a step count: one half is the largest doubt between two clusters.
     return [int(count) for count in len(doubt) - np.searchsorted(np.sort(doubt) + 1e-9, thresholds)]
 
 
@@ -166,14 +187,15 @@ def _objects(
     doubt: FloatArray,
     outliers: BoolArray,
     partition: CredalPartition,
+    chosen: _Chosen,
 ) -> list[dict[str, Any]]:
     some = partition[listed]
-    labels, chosen, bits = some.labels(), some.sets(), some.nonspecificity()
+    labels, bits = some.labels(), some.nonspecificity()
     return [
         {
             "row": int(numbers[row]),
             "at": int(at),
-            "set": partition.focal_sets.labels[chosen[i]],
+            "set": chosen.labels[chosen.columns[row]],
             "cluster": int(labels[i]) + 1,
             "doubt": round(float(doubt[row]), 4),
             "bits": round(float(bits[i]), 4),
@@ -221,13 +243,13 @@ def _short(value: Any) -> str:
 
 
 def _thinned(values: Any, most: int = 500) -> Any:
-    """At most so many values of a long series, first and last among them."""
+    """Thin out a long series, keeping its first and last values."""
     series = np.asarray(values)
     return series if len(series) <= most else series[np.unique(np.linspace(0, len(series) - 1, most).astype(int))]
 
 
 def _rounded(values: Any, digits: int = 7) -> Any:
-    """Some digits: seven are as many as single precision has, and a plot needs no more."""
+    """Round to the seven digits of single precision, enough for a plot."""
     array = np.asarray(values, dtype=np.float64)
     return np.array([float(f"{value:.{digits}g}") for value in array.ravel()]).reshape(array.shape).tolist()
 

@@ -10,7 +10,7 @@
     return out.buffer;
   }
 
-  // Every text from the data enters the page through here, as text and never as markup.
+  // All text from the data enters the page here, as text and never as markup.
   function element(tag, attributes = {}, ...children) {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -22,7 +22,7 @@
     return node;
   }
 
-  // With as many digits as numbers need that are told apart down to a step.
+  // Text with enough digits to distinguish numbers a step apart.
   function upTo(value, step, most = Math.abs(value)) {
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     if (most < 1e11 && decimals < 8) return value.toFixed(decimals);
@@ -32,31 +32,23 @@
 
   // Rows ------------------------------------------------------------------------------------------------------------
   const rows = new Uint32Array(bytes(data.rows));
-  const n = rows.length, D = data.columns.length, M = data.sets.length, C = data.colours.length;
+  const n = rows.length, D = data.columns.length, C = data.colours.length;
   const values = new Float32Array(bytes(data.values)), masses = new Uint16Array(bytes(data.masses));
+  const M = masses.length / n; // focal sets; `data.sets` has other sets that the rule chooses after them
   const isOutlier = new Uint8Array(bytes(data.outliers));
   const offset = (column, i) => values[column * n + i] * data.units[column]; // from the middle of all rows
   const mass = (j, i) => masses[j * n + i] / 65535;
   const members = data.sets.map((set) => set.members);
 
-  const heaviest = new Uint16Array(n), topMass = new Float32Array(n), doubt = new Float32Array(n);
-  const byMass = [], byDominance = [];
+  const chosenSet = new Uint16Array(bytes(data.chosen)), topMass = new Float32Array(n), doubt = new Float32Array(n);
   for (let i = 0; i < n; i++) {
-    const belief = new Float64Array(C), plausibility = new Float64Array(C), pignistic = new Float64Array(C);
-    let best = 0;
+    const pignistic = new Float64Array(C);
     for (let j = 0; j < M; j++) {
       const m = mass(j, i);
-      // Ties go to the smaller set, as in the package.
-      if (m > mass(best, i) || (m === mass(best, i) && members[j].length < members[best].length)) best = j;
-      if (members[j].length === 1) belief[members[j][0]] += m;
-      for (const k of members[j]) { plausibility[k] += m; pignistic[k] += m / members[j].length; }
+      topMass[i] = Math.max(topMass[i], m);
+      for (const k of members[j]) pignistic[k] += m / members[j].length;
     }
-    heaviest[i] = best;
-    topMass[i] = mass(best, i);
     doubt[i] = 1 - Math.max(...pignistic);
-    byMass.push(members[best]);
-    const most = Math.max(...belief);
-    byDominance.push([...plausibility.keys()].filter((k) => plausibility[k] >= most - 3e-5));
   }
 
   // Colours ---------------------------------------------------------------------------------------------------------
@@ -65,7 +57,7 @@
     const chosen = document.documentElement.dataset.theme;
     return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   };
-  // Black would vanish on a dark page.
+  // Black is invisible on a dark page.
   const clusterColour = (k) => (isDark() && data.colours[k] === "#000000" ? "#ffffff" : data.colours[k]);
   const classAt = data.classes ? new Map(data.classNames.map((name, at) => [name, at])) : null;
   const classColour = (i) => data.classColours[classAt.get(data.classes[i])] ?? "#8a8a8a";
@@ -81,13 +73,13 @@
   };
 
   // State -----------------------------------------------------------------------------------------------------------
-  const state = { x: 0, y: 0, threshold: 0, lower: false, upper: false, rule: "mass", ellipses: true, outliers: true,
+  const state = { x: 0, y: 0, threshold: 0, lower: false, upper: false, ellipses: true, outliers: true,
                   hidden: new Set(), chosen: -1, box: null, scale: 1 };
   const largestDoubt = 1 - 1 / C;
   const projections = data.axes.length > D;
   data.axes.push({ name: "doubt", d: null });
   if (projections) {
-    const best = C > 1 ? " Discriminants are the directions that part the clusters best, in standard deviations within them." : "";
+    const best = C > 1 ? " Discriminants are the directions that best separate the clusters, in within-cluster standard deviations." : "";
     $("scatter-help").append(`${best} Principal components are the directions of most variance.`);
   }
   state.x = projections ? D : 0;
@@ -152,7 +144,7 @@
     return out.map((t) => [t, upTo(t, step, largest)]);
   }
 
-  // As many ticks as their texts leave room for.
+  // As many ticks as fit.
   function ticksAcross() {
     let count = Math.max(3, width / 75), marks;
     const room = () => (width - margin.left - margin.right) / (Math.max(...marks.map(([, text]) => context.measureText(text).width)) + 14);
@@ -215,23 +207,23 @@
     const paint = (i, colour, alpha, scale) => {
       context.globalAlpha = alpha;
       context.fillStyle = colour;
-      const isMeta = members[heaviest[i]].length > 1;
+      const isMeta = members[chosenSet[i]].length > 1;
       if (size < 1.5 && !isMeta) context.fillRect(screenX[i] - size, screenY[i] - size, 2 * size, 2 * size);
       else mark(screenX[i], screenY[i], size * scale, isMeta);
     };
     const faded = css("--faded");
     let drawn = 0;
     for (const i of order) {
-      if (state.hidden.has(heaviest[i])) continue;
+      if (state.hidden.has(chosenSet[i])) continue;
       if (doubt[i] < limit) paint(i, faded, 0.35, 0.7);
-      else { paint(i, state.byClass ? classColour(i) : colours[heaviest[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
+      else { paint(i, state.byClass ? classColour(i) : colours[chosenSet[i]], 0.25 + 0.75 * topMass[i], 1); drawn++; }
     }
     context.globalAlpha = 1;
     if (state.outliers) {
       context.strokeStyle = css("--ink");
       context.lineWidth = 1.2;
       for (let i = 0; i < n; i++) {
-        if (!isOutlier[i] || state.hidden.has(heaviest[i])) continue;
+        if (!isOutlier[i] || state.hidden.has(chosenSet[i])) continue;
         context.beginPath();
         context.arc(screenX[i], screenY[i], size + 4, 0, 2 * Math.PI);
         context.stroke();
@@ -258,11 +250,11 @@
   }
 
   function drawHulls(isUpper) {
-    const chosen = state.rule === "mass" ? byMass : byDominance;
     for (let k = 0; k < C; k++) {
       const points = [];
       for (let i = 0; i < n; i++) {
-        if (chosen[i].includes(k) && (isUpper || chosen[i].length === 1)) points.push([screenX[i], screenY[i]]);
+        const chosen = members[chosenSet[i]];
+        if (chosen.includes(k) && (isUpper || chosen.length === 1)) points.push([screenX[i], screenY[i]]);
       }
       if (!points.length) continue;
       context.strokeStyle = clusterColour(k);
@@ -290,7 +282,7 @@
           const u = 2 * Math.cos((t / 72) * 2 * Math.PI), v = 2 * Math.sin((t / 72) * 2 * Math.PI);
           curve.push([toX(cx + root * u), toY(cy + down * u + rest * v)]);
         }
-        // On a rim: among many rows of its own colour it would not be seen.
+        // With a rim, to be visible among rows of the same colour.
         for (const [colour, thick] of [[css("--panel"), 4], [clusterColour(k), 1.8]]) {
           context.strokeStyle = colour;
           context.lineWidth = thick;
@@ -318,7 +310,7 @@
     const ratio = window.devicePixelRatio || 1;
     width = canvas.clientWidth;
     height = canvas.clientHeight;
-    // A finger moves the plot while it shows a part of the rows, else the page.
+    // A finger moves the plot when zoomed in, otherwise the page.
     canvas.style.touchAction = isPart() ? "pinch-zoom" : "pan-y pinch-zoom";
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -351,7 +343,7 @@
     requestAnimationFrame(() => { queued = false; draw(); });
   }
 
-  // A thousandth of a column's range is told, and four digits whatever the range: an outlier may have made it.
+  // A thousandth of the range, and at least four digits, since an outlier may dominate the range.
   const steps = data.columns.map((_, column) => {
     const [low, high] = extent(values.subarray(column * n, (column + 1) * n));
     return (high - low) / 1000 * data.units[column];
@@ -393,7 +385,7 @@
     const bounds = canvas.getBoundingClientRect(), x = event.clientX - bounds.left, y = event.clientY - bounds.top;
     let best = -1, least = 18 * 18;
     for (let i = 0; i < n; i++) {
-      if (state.hidden.has(heaviest[i])) continue;
+      if (state.hidden.has(chosenSet[i])) continue;
       const distance = (screenX[i] - x) ** 2 + (screenY[i] - y) ** 2;
       if (distance < least) { least = distance; best = i; }
     }
@@ -456,7 +448,6 @@
     $(id).checked = state[name];
     $(id).addEventListener("change", () => { state[name] = $(id).checked; redraw(); });
   }
-  $("rule").addEventListener("change", () => { state.rule = $("rule").value; redraw(); });
   if (data.classes) {
     $("colour-by-label").hidden = false;
     $("colour-by").addEventListener("change", () => { state.byClass = $("colour-by").value === "class"; showLegend(); redraw(); });
@@ -536,7 +527,7 @@
       { name: "clusters", value: (r) => r.members.length },
       { name: "rows", value: (r) => r.rows, show: (r) => spaced(r.rows) },
       { name: "share", value: (r) => r.rows / data.nRows, show: (r) => `${((100 * r.rows) / data.nRows).toFixed(1)} %` },
-      // A consensus of models has no mixing weights of its own.
+      // A consensus of models has no mixing weights.
       ...(data.sets.every((r) => r.weight !== null)
         ? [{ name: "mixing weight", value: (r) => r.weight, show: (r) => r.weight.toFixed(4) }]
         : []),
@@ -556,7 +547,7 @@
       ...(data.names ? [{ name: "name", text: true, whole: true, value: (r) => data.names[r.at] }] : []),
       ...(data.classes ? [{ name: "class", text: true, whole: true, value: (r) => data.classes[r.at] }] : []),
       { name: "doubt", value: (r) => r.doubt, show: (r) => r.doubt.toFixed(3) },
-      { name: "heaviest set", value: (r) => r.set },
+      { name: "set", value: (r) => r.set },
       { name: "best cluster", value: (r) => r.cluster },
       { name: "nonspecificity (bits)", value: (r) => r.bits, show: (r) => r.bits.toFixed(3) },
       { name: "outlier", value: (r) => (r.outlier ? "yes" : "") },
@@ -591,19 +582,19 @@
     return part;
   }
 
-  // Heights of names beside their lines' ends: in the same order, and none over another.
+  // Heights of names at the ends of lines, in the same order without overlap.
   function apart(heights, low, high) {
     const order = [...heights.keys()].sort((a, b) => heights[a] - heights[b]), out = heights.slice();
     const down = () => order.forEach((at, k) => { out[at] = Math.max(out[at], k ? out[order[k - 1]] + LETTER : low); });
     down();
-    // As much up as down on the whole, within the picture.
+    // Balanced up and down, within the picture.
     const shift = out.reduce((sum, height, at) => sum + height - heights[at], 0) / out.length;
     out.forEach((height, at) => { out[at] = Math.min(height - shift, high - LETTER * (order.length - 1 - order.indexOf(at))); });
     down();
     return out;
   }
 
-  // Drawn in the page's own pixels, so that text has its size on a phone too.
+  // Drawn in page pixels, so that text keeps its size on a phone.
   function chart(node, xs, series, xName, yName, best, hollow = []) {
     const lines = series.filter((item) => item.values.some((v) => v !== null));
     if (!lines.length) return;
@@ -631,7 +622,7 @@
     const heights = apart(ends.map(([, v]) => Y(v)), T, H - 8);
     const groups = lines.map((item, at) => {
       const group = svg("g", { class: isBest(undefined, item) ? "series best" : "series" });
-      // More lines than colours to tell apart: the chosen one stands out of grey, and pointing lights another.
+      // With more lines than colours, the chosen one stands out against grey; pointing highlights another.
       group.style.setProperty("--own", few ? PALETTE[at] : isBest(undefined, item) ? "var(--accent)" : "var(--quiet)");
       group.append(svg("polyline", { points: knowns[at].map(([x, v]) => `${X(x)},${Y(v)}`).join(" "), "stroke-dasharray": few ? DASHES[at] : "none" }));
       for (const [x, v] of knowns[at].length <= 60 ? knowns[at] : []) {
@@ -670,7 +661,7 @@
   }
 
   function showCharts() {
-    // A section that appears leaves its neighbour less room.
+    // A visible section leaves less room for its neighbour.
     $("selection-section").hidden = !data.selection;
     chart($("history-chart"), data.historySteps, [{ name: "", values: data.history }], "step", "log-likelihood");
     if (!data.selection) return;
@@ -710,14 +701,14 @@
   }
   if (data.nRows < data.nTotal) {
     $("sampled").hidden = false;
-    $("sampled").textContent = `The model was fitted to ${spaced(data.nTotal)} rows. This page is made from a sample of ${spaced(data.nRows)} of them: its counts are of the sample, its parameters of all rows.`
-      + (n < data.nRows ? ` The plot shows ${spaced(n)} of the sample, with all rows of the table below among them.` : "");
+    $("sampled").textContent = `The model was fitted to ${spaced(data.nTotal)} rows. This page shows a sample of ${spaced(data.nRows)} rows: counts are for the sample, parameters for all rows.`
+      + (n < data.nRows ? ` The plot shows ${spaced(n)} rows of the sample, including all rows of the table below.` : "");
   } else if (n < data.nRows) {
     $("sampled").hidden = false;
-    $("sampled").textContent = `The plot shows a sample of ${spaced(n)} of ${spaced(data.nRows)} rows, with all rows of the table below in it. Every number on this page is of all rows.`;
+    $("sampled").textContent = `The plot shows a sample of ${spaced(n)} of ${spaced(data.nRows)} rows, including all rows of the table below. All numbers are for all rows.`;
   }
   // Draw the largest sets first: sets of several clusters and rare ones end on top.
-  order = [...Array(n).keys()].sort((a, b) => members[heaviest[a]].length - members[heaviest[b]].length || a - b);
+  order = [...Array(n).keys()].sort((a, b) => members[chosenSet[a]].length - members[chosenSet[b]].length || a - b);
   fitBox();
   showColours();
   showObjects();

@@ -1,4 +1,4 @@
-"""The page: markup around the data, with everything that comes from outside escaped."""
+"""The HTML page around the data; all external text is escaped."""
 
 import json
 from ast import literal_eval
@@ -21,7 +21,7 @@ from egmm.mixture import EGMM
 from egmm.plotting.style import feature_labels
 from egmm.report.clusters import class_data, clusters_html
 from egmm.report.content import Shown, content
-from egmm.report.words import describe
+from egmm.report.words import describe, rule_words
 from egmm.selection import Selection
 
 CITATION = (
@@ -30,7 +30,12 @@ CITATION = (
 )
 
 MOST_LETTERS = 200
-"""Length of a parameter's value in the code that makes the model again."""
+"""Maximum length of a parameter's value in the code that reproduces the model."""
+
+DIFFER = (
+    " The best cluster need not be in the heaviest set: it collects a share of the mass of every set that contains it."
+)
+"""Sets chosen by the other rules always contain the best cluster."""
 
 BIBTEX = """@article{jiao2022egmm,
   author  = {Jiao, Lianmeng and Denœux, Thierry and Liu, Zhun-ga and Pan, Quan},
@@ -44,14 +49,14 @@ BIBTEX = """@article{jiao2022egmm,
 
 
 def write_report(path: str | PathLike[str], model: Any, X: Any, **details: Any) -> Path:
-    """Write the report of a fitted model; an existing file is replaced as a whole.
+    """Write the report of a fitted model; an existing file is replaced atomically.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write, ending in ``.html``.
+        File to write, ending in ``.html``.
     model : EGMM
-        Fitted.
+        Fitted model.
     X : array-like of shape (n_samples, n_features)
         The rows it was fitted to.
     **details : any
@@ -96,41 +101,41 @@ def render_report(
     row_names: Any = None,
     classes: Any = None,
 ) -> str:
-    """Make one self-contained HTML page of a fitted model; it needs no network.
+    """Render a self-contained HTML page of a fitted model, which needs no network.
 
     Parameters
     ----------
     model : EGMM
-        Fitted.
+        Fitted model.
     X : array-like of shape (n_samples, n_features)
-        The rows it was fitted to. Of many rows a sample is drawn, which the page says; all its numbers are of all rows.
+        The rows it was fitted to. The plot draws a sample of many rows, with a note; all numbers are for all rows.
     feature_names : sequence of str, default=None
         Names of the features; None means the model's ``feature_names_in_``, or x1, x2, ...
     title : str, default='EGMM report'
         Heading.
     selection : Selection, default=None
-        The candidates the model was chosen from, drawn as a curve.
+        Candidates that the model was chosen from, drawn as a curve.
     reproduce : str, default=None
-        The command or code that makes this model again; None writes a few lines of Python.
+        Command or code that reproduces this model; None writes a few lines of Python.
     scaling : tuple of (centre, scale), default=None
-        What was subtracted from and divided out of the features before fitting: the page shows original units.
+        Centre and scale of the features before fitting; the page shows original units.
     n_total : int, default=None
-        Number of rows the model was fitted to, where X is a sample of them; the page says so.
+        Number of rows the model was fitted to, if X is a sample of them.
     row_numbers : array-like of int of shape (n_samples,), default=None
-        Where X is a sample, the numbers of its rows among all, counted from zero; the page counts from one.
+        Numbers of the rows of a sample X among all rows, counted from zero; the page counts from one.
     partition : CredalPartition, default=None
-        What is shown of the rows; None means the model's own masses. A consensus of several models may be given, whose
-        clusters are the model's.
+        Partition to show; None means that of the model. A consensus of several models may be given, if its clusters are
+        those of the model.
     sentences : sequence of str, default=None
-        What the page says first; None means what :func:`describe` says.
+        First sentences of the page; None means those of :func:`describe`.
     rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
-        What makes a row open in the words, see :meth:`egmm.CredalPartition.is_open`; the plot goes by the heaviest set.
+        How the set of a row is chosen, see :meth:`egmm.CredalPartition.sets`.
     reward : float, default=0.8
         Utility of a pair that contains the right cluster, for ``rule="utility"``.
     row_names : array-like of shape (n_samples,), default=None
-        Names of the rows; None means the index of a data frame, unless that only counts the rows.
+        Names of the rows; None means the index of a data frame, unless it only numbers the rows.
     classes : array-like of shape (n_samples,), default=None
-        Known class of each row, shown beside the clusters; None or '' where a row has none.
+        Known class of each row, compared with the clusters; None or '' for rows without one.
 
     Returns
     -------
@@ -150,7 +155,7 @@ def render_report(
     check_is_fitted(model)
     rows = check_finite_matrix("X", X, (None, model.n_features_in_))
     if not (selection is None or isinstance(selection, Selection)):
-        raise TypeError(f"selection must be what select_model returns, or None; got {type(selection).__name__}.")
+        raise TypeError(f"selection must be a Selection or None, got {type(selection).__name__}.")
     n_total = len(rows) if n_total is None else check_integer("n_total", n_total, len(rows))
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     is_own = partition is None
@@ -160,8 +165,8 @@ def render_report(
     shown = _in_units(model, rows, _names(rows.shape[1], names), scaling)
     numbers = np.arange(len(rows)) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != (len(rows),):
-        raise ValueError(f"row_numbers must have one number for each of {len(rows)} rows, got shape {numbers.shape}.")
-    data = content(shown, model, partition, outliers, numbers, selection, is_own=is_own)
+        raise ValueError(f"row_numbers must have {len(rows)} entries, one per row, got shape {numbers.shape}.")
+    data = content(shown, model, partition, outliers, numbers, selection, rule=rule, reward=reward, is_own=is_own)
     data["nTotal"] = n_total
     drawn = data.pop("drawn")
     named = _texts("row_names", _index(partition) if row_names is None else row_names, len(rows))
@@ -174,30 +179,32 @@ def render_report(
         title=escape(title),
         words="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
         clusters=clusters_html(partition, shown.X, shown.names, known, rule, reward),
+        rule=rule_words(rule, reward),
+        differ=DIFFER if rule == "heaviest" else "",
         citation=escape(CITATION),
         bibtex=escape(BIBTEX),
         reproduce=escape(_code(model) if reproduce is None else reproduce),
         style=_resource("page.css"),
         script=_resource("page.js"),
-        # Inside a script element only "<" could end it or open a comment.
+        # Inside a script element, only "<" could end it or open a comment.
         data=json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c"),
     )
 
 
 def _index(partition: CredalPartition) -> Any:
-    """Names of the rows of a data frame; None where they are only counted."""
+    """Names of the rows of a data frame; None if they are only numbered."""
     index = partition.index
     is_count = index is not None and np.array_equal(np.asarray(index), np.arange(len(partition)))
     return None if is_count else index
 
 
 def _texts(name: str, values: Any, n_rows: int) -> Any:
-    """Return one text per row, empty where there is none; None where there are no values."""
+    """One text per row, empty if missing; None without values."""
     if values is None:
         return None
     texts = np.array(["" if value is None or value != value else str(value) for value in values], dtype=object)  # noqa: PLR0124
     if len(texts) != n_rows:
-        raise ValueError(f"{name} must have one entry for each of {n_rows} rows, got {len(texts)}.")
+        raise ValueError(f"{name} must have {n_rows} entries, one per row, got {len(texts)}.")
     return texts
 
 
@@ -220,7 +227,7 @@ def _in_units(model: Any, rows: Any, names: list[str], scaling: tuple[Any, Any] 
 
 
 def _code(model: Any) -> str:
-    """A few lines of Python; parameters that they cannot hold, as arrays, are names for the reader to fill in."""
+    """A few lines of Python; parameters too long for code, such as arrays, are left as names to fill in."""
     defaults = type(model)().get_params(deep=False)
     given = {name: value for name, value in model.get_params(deep=False).items() if name != "verbose"}
     texts = {name: repr(value.item() if isinstance(value, np.generic) else value) for name, value in given.items()}

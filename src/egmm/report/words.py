@@ -1,4 +1,4 @@
-"""What was found and how sure it is, in sentences."""
+"""Description of a fit in sentences."""
 
 from typing import Any
 
@@ -18,18 +18,18 @@ def describe(
     rule: str = "heaviest",
     reward: float = 0.8,
 ) -> list[str]:
-    """Say in a few sentences what a model found and how sure it is.
+    """Describe in a few sentences what a model found and how sure it is.
 
     Parameters
     ----------
     model : EGMM
-        Fitted.
+        Fitted model.
     partition : CredalPartition
         Masses of the rows it was fitted to.
     outliers : ndarray of bool of shape (n_samples,), default=None
-        Rows far from every component, as ``model.outliers(X)`` tells.
+        Rows far from every component, as from ``model.outliers(X)``.
     selection : Selection, default=None
-        The candidates the model was chosen from.
+        Candidates that the model was chosen from.
     rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
         What makes a row open, see :meth:`egmm.CredalPartition.is_open`.
     reward : float, default=0.8
@@ -57,12 +57,7 @@ def describe(
     ]
     sentences += _sureness(partition, rule, reward)
     if outliers is not None:
-        found = int(outliers.sum())
-        sentences.append(
-            f"{_share(found, n_rows)} {'lies' if found == 1 else 'lie'} far from every component (outliers)."
-            if found
-            else "No row lies far from every component."
-        )
+        sentences.append(_outlying(int(outliers.sum()), n_rows, is_noise=partition.focal_sets.has_empty))
     if selection is not None:
         sentences.append(_choice(selection))
         sentences += [f"{selection.advice}."] if selection.advice else []
@@ -77,15 +72,15 @@ def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]
     average = average_nonspecificity(partition.mass, focal)
     sentences = [
         _open(n_open, n_rows, rule, reward),
-        f"On a scale from 0 (every row certain) to 1 (nothing known) the partition scores {average:.3f}.",
+        f"Average nonspecificity is {average:.3f} (0: every row certain, 1: nothing known).",
     ]
     empty = [k for k in range(focal.n_clusters) if not (focal.masks[chosen] == 1 << k).any()]
     if empty:
         names = ", ".join(str(k + 1) for k in empty)
         which, are = (f"cluster {names}", "it is") if len(empty) == 1 else (f"clusters {names}", "they are")
         sentences.append(
-            f"No row has most mass on {which} alone: {are} seen only through sets with other clusters, so fewer "
-            "clusters may do."
+            f"No row has its largest mass on {which} alone: {are} supported only by sets with other clusters; "
+            "try fewer clusters."
         )
     metas = np.flatnonzero(focal.is_meta)
     if len(metas):
@@ -93,22 +88,28 @@ def _sureness(partition: CredalPartition, rule: str, reward: float) -> list[str]
         heaviest = int(mean.argmax())
         if mean[heaviest] >= 0.005:
             sentences.append(
-                f"The hardest to tell apart are the clusters {focal.labels[metas[heaviest]]}, "
-                f"with {100 * mean[heaviest]:.1f} % of all mass on the set."
+                f"The clusters that overlap most are {focal.labels[metas[heaviest]]}, "
+                f"with {100 * mean[heaviest]:.1f} % of all mass on this set."
             )
     return sentences
 
 
+def rule_words(rule: str, reward: float) -> str:
+    """Name of the rule that chooses the set of a row.
+
+    >>> rule_words("utility", 0.8)
+    'expected utility (reward 0.8)'
+    """
+    names = {"heaviest": "heaviest set", "dominance": "interval dominance"}
+    return names.get(rule, f"expected utility (reward {reward:g})")
+
+
 def _open(number: int, total: int, rule: str, reward: float) -> str:
-    verb, whose, whom = ("is", "its", "it") if number == 1 else ("are", "their", "them")
-    if rule == "heaviest":
-        how, sure, what = "", "it has most mass on", f"{whose} heaviest set has several clusters"
-    else:
-        how = f" by expected utility (reward {reward:g})" if rule == "utility" else " by interval dominance"
-        sure, what = "the set chosen for it is", f"the set chosen for {whom} has several clusters"
+    how = rule_words(rule, reward)
     if number == 0:
-        return f"Every row is sure{how}: {sure} a single cluster."
-    return f"{_share(number, total)} {verb} open{how}: {what}, and the data cannot say which."
+        return f"Every row is sure by {how}."
+    verb, whose = ("is", "its") if number == 1 else ("are", "their")
+    return f"{_share(number, total)} {verb} open by {how}: {whose} set has several clusters."
 
 
 def _choice(selection: Any) -> str:
@@ -117,8 +118,8 @@ def _choice(selection: Any) -> str:
     if not selection.is_top:
         return (
             f"{name} chose {_count(selection.n_clusters, 'cluster')} among "
-            f"{_count(len(selection.candidates), 'candidate')}; of their covariances {selection.covariance} gives the "
-            "partition that agrees best with those of all."
+            f"{_count(len(selection.candidates), 'candidate')}; among its covariance models, the partition of "
+            f"{selection.covariance} agrees most with the others."
         )
     sentence = (
         f"{name} chose {_count(selection.n_clusters, 'cluster')} with covariance {selection.covariance} "
@@ -126,7 +127,7 @@ def _choice(selection: Any) -> str:
     )
     chosen = next(c for c in fitted if (c.n_clusters, c.covariance) == (selection.n_clusters, selection.covariance))
     others = [c for c in fitted if c is not chosen]
-    # A degenerate fit is no rival, whatever its criterion; where the chosen one is degenerate, all are.
+    # Degenerate fits are not compared; if the chosen one is degenerate, all are.
     sound = [c for c in others if not c.is_degenerate or chosen.is_degenerate]
     if not others:
         return sentence + "."
@@ -134,7 +135,19 @@ def _choice(selection: Any) -> str:
         return sentence + f"; {'the other is' if len(others) == 1 else 'all others are'} degenerate."
     second = min(sound, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
     gap = abs(second.value(selection.criterion) - chosen.value(selection.criterion))
-    return sentence + f"; the next, {second.n_clusters} with {second.covariance}, is {gap:.1f} away."
+    return sentence + f"; the next best, {second.n_clusters} with {second.covariance}, differs by {gap:.1f}."
+
+
+def _outlying(found: int, n_rows: int, *, is_noise: bool) -> str:
+    """How many rows are outliers, and what makes them so."""
+    one, several, what = (
+        ("belongs", "belong", "to no cluster: the empty set is the heaviest")
+        if is_noise
+        else ("lies", "lie", "far from every component")
+    )
+    if not found:
+        return f"No row {one} {what}."
+    return f"{_share(found, n_rows)} {one if found == 1 else several} {what} (outliers)."
 
 
 def _fit(model: Any) -> list[str]:
@@ -142,12 +155,15 @@ def _fit(model: Any) -> list[str]:
     sentences = [
         f"The fit converged after {steps}."
         if model.converged_
-        else f"The fit did NOT converge in {steps}: raise max_iter."
+        else f"The fit did NOT converge in {steps}; raise max_iter."
     ]
+    degrees = getattr(model, "degrees_of_freedom_", None)
+    if degrees is not None:
+        sentences.append(f"Its tails are those of t distributions with {degrees:.3g} degrees of freedom.")
     if model.degenerate_:
         sentences.append(
-            "The fit is degenerate (a cluster of too few rows, a collapsed covariance, or a cluster of no row alone "
-            "far outside the data): try fewer clusters, another start or a larger reg_covar before you trust it."
+            "The fit is degenerate (a cluster with too few rows, a collapsed covariance, or a diverged cluster); try "
+            "fewer clusters, another start or a larger reg_covar."
         )
     return sentences
 

@@ -1,4 +1,4 @@
-"""The paper's experiments as data, and everything that makes its tables and figures again."""
+"""The paper's experiments, and the code that regenerates its tables and figures."""
 
 from egmm.reproduce.paper import Facts, Printed, datasets, printed
 from egmm.reproduce.plan import Plan

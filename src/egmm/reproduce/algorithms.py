@@ -1,4 +1,4 @@
-"""The algorithms compared: how each is fitted, to a known number of clusters or to the best of several."""
+"""The compared algorithms, fitted with a known number of clusters or with the best of several."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ BY_EBIC = "EGMM, by EBIC alone"
 ONE_MODEL = "EGMM, one covariance"
 
 MOST_ITERATIONS = 5000
-"""Plain EM in the paper's mode crawls; its own stopping rule shall end it."""
+"""Plain EM in the paper's mode is slow; only its tolerance should stop it."""
 
 
 class Fitted(NamedTuple):
@@ -31,7 +31,7 @@ class Fitted(NamedTuple):
 
     @property
     def labels(self) -> IntArray:
-        """Hard partition: the cluster of largest pignistic probability."""
+        """Hard partition: the cluster with the largest pignistic probability."""
         found = getattr(self.model, "labels_", None)
         return np.asarray(self.model.predict(self.rows) if found is None else found)
 
@@ -42,13 +42,13 @@ class Fitted(NamedTuple):
 
     @property
     def partition(self) -> CredalPartition:
-        """Credal partition, of an evidential algorithm."""
+        """Credal partition of an evidential algorithm."""
         partition: CredalPartition = self.model.partition(self.rows)
         return partition
 
 
 Fit = Callable[[FloatArray, Sequence[int], int, int], Fitted]
-"""Rows, numbers of clusters to choose among, seed and bootstrap replicates give a fitted model."""
+"""Function from rows, numbers of clusters, seed and bootstrap replicates to a fitted model."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class Algorithm:
     printed : str
         The paper's name for it.
     fit : callable
-        Fit to rows: numbers of clusters to choose among, seed, bootstrap replicates.
+        Fits rows, given numbers of clusters to choose from, seed and bootstrap replicates.
     how : str
-        What is run, in words.
+        Description.
     is_evidential : bool
         Whether it gives a credal partition with sets of several clusters.
     is_random : bool
-        Whether runs differ.
+        Whether results depend on the seed.
     chooses : bool
         Whether it can choose the number of clusters.
     """
@@ -93,7 +93,7 @@ def _selected(estimator: Any) -> Fit:
 
 
 def _gmm(covariance_type: str) -> Fit:
-    """Fit scikit-learn's mixture, of the least BIC."""
+    """Fit scikit-learn's mixture with the lowest BIC."""
 
     def fit(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitted:
         models = [_gaussian_mixture(X, count, covariance_type, seed) for count in counts]
@@ -121,7 +121,7 @@ def _bootgmm(X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) 
 
 
 def paper_mode(X: FloatArray, n_clusters: int, seed: int, *, n_init: int = 1, focal_sets: str = "pairs") -> EGMM:
-    """Fit EGMM as the authors' code does: plain EM from c-means labels, ridge 0.01, gain of the total below 1e-3."""
+    """Fit EGMM like the authors' code: plain EM from c-means labels, ridge 0.01, total gain below 1e-3."""
     labels = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X).labels_
     return EGMM(
         n_clusters,
@@ -142,7 +142,7 @@ def _paper_mode(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitt
 
 
 def standardised(X: FloatArray) -> FloatArray:
-    """Centre each column and divide by its standard deviation."""
+    """Standardise each column."""
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
@@ -164,12 +164,12 @@ def _one_model(X: FloatArray, counts: Sequence[int], seed: int, _: int) -> Fitte
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "HCM": Algorithm("HCM", _hcm, "k-means of scikit-learn, one k-means++ start", chooses=False),
-    "FCM": Algorithm("FCM", _selected(FCM()), "`FCM` as it comes; C by MPC"),
-    "ECM": Algorithm("ECM", _selected(ECM()), "`ECM` as it comes; C by ANS", is_evidential=True),
+    "FCM": Algorithm("FCM", _selected(FCM()), "`FCM` with its defaults; C by MPC"),
+    "ECM": Algorithm("ECM", _selected(ECM()), "`ECM` with its defaults; C by ANS", is_evidential=True),
     "BPEC": Algorithm(
         "BPEC",
         _selected(BPEC()),
-        "`BPEC` as it comes; C by the widest gap of the delta-Bel graph; nothing in it is random, so it runs once",
+        "`BPEC` with its defaults; C by the widest gap of the delta-Bel graph; deterministic, so it runs once",
         is_evidential=True,
         is_random=False,
     ),
@@ -177,7 +177,9 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         "GMM", _gmm("full"), "scikit-learn's mixture from MATLAB's start, rows drawn by k-means++; C by BIC"
     ),
     "CGMM": Algorithm("CGMM", _gmm("tied"), "the same with one covariance"),
-    "bootGMM": Algorithm("bootGMM", _bootgmm, "`BootGMM` as it comes; C and covariance by BIC", is_evidential=True),
+    "bootGMM": Algorithm(
+        "bootGMM", _bootgmm, "`BootGMM` with its defaults; C and covariance by BIC", is_evidential=True
+    ),
     PAPER_MODE: Algorithm(
         "EGMM",
         _paper_mode,
@@ -186,7 +188,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         is_evidential=True,
     ),
     ONE_MODEL: Algorithm(
-        "EGMM", _one_model, "`EGMM` as it comes, on standardised data", is_evidential=True, chooses=False
+        "EGMM", _one_model, "`EGMM` with its defaults, on standardised data", is_evidential=True, chooses=False
     ),
     DEFAULTS: Algorithm(
         "EGMM",
@@ -203,7 +205,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         chooses=False,
     ),
 }
-"""The algorithms by the name of their column; the paper's seven, and EGMM in four ways."""
+"""Algorithms by column name: the paper's seven, and four variants of EGMM."""
 
 
 def fit(name: str, X: FloatArray, counts: Sequence[int], seed: int, n_bootstrap: int) -> Fitted:

@@ -1,4 +1,4 @@
-"""Cells that are done are kept: a run that was killed goes on where it was."""
+"""Storage of finished cells, so that a killed run can resume."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from egmm.reproduce.experiments import Cell, Numbers, compute
 from egmm.reproduce.plan import Plan
 
 ALONE = "cpu"
-"""The experiment that is run when nothing else is: its numbers are times."""
+"""The experiment that runs alone, because it measures times."""
 
 MATTERS: dict[str, tuple[str, ...]] = {
     "ebic": (),
@@ -23,11 +23,11 @@ MATTERS: dict[str, tuple[str, ...]] = {
     "brain": ("brain_shape",),
     "cpu": ("n_bootstrap", "runs", "seconds_to_repeat"),
 }
-"""What of a plan changes the cells of an experiment: a quick plan's cells serve a full one where nothing does."""
+"""Settings of a plan that affect the cells of an experiment; other cells are shared between plans."""
 
 
 def key_of(cell: Cell, plan: Plan) -> str:
-    """Name a cell by where it belongs, what it depends on and the version that computes it."""
+    """Key of a cell: its place, what it depends on, and the package version."""
     settings = plan.settings()
     matters: dict[str, Any] = {name: settings[name] for name in MATTERS[cell.experiment]}
     text = json.dumps([*cell, matters, __version__], sort_keys=True)
@@ -35,12 +35,12 @@ def key_of(cell: Cell, plan: Plan) -> str:
 
 
 class Store:
-    """Cells computed so far, a line of JSON each, written as soon as they are known.
+    """Finished cells, one JSON line each, written as soon as they are computed.
 
     Parameters
     ----------
     path : path
-        The file; a last line that was cut off by a kill is left out.
+        The file; an incomplete last line is ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Store:
         return True
 
     def _keep(self, wanted: Callable[[str], bool]) -> None:
-        """Leave out the lines that are not wanted."""
+        """Drop unwanted lines."""
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
         kept = [line for line in lines if wanted(line)]
         if len(kept) < len(lines):
@@ -65,7 +65,7 @@ class Store:
                 stream.write("".join(f"{line}\n" for line in kept).encode())
 
     def forget(self, keys: set[str]) -> None:
-        """Leave out some cells, so that they are computed again."""
+        """Drop some cells, so that they are computed again."""
         self._keep(lambda line: json.loads(line)["key"] not in keys)
         self._found = {key: numbers for key, numbers in self._found.items() if key not in keys}
 
@@ -76,7 +76,7 @@ class Store:
         return self._found[key]
 
     def add(self, key: str, cell: Cell, numbers: Numbers) -> None:
-        """Keep a cell for good."""
+        """Store a cell."""
         line = json.dumps({"key": key, **cell._asdict(), "numbers": numbers})
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(line + "\n")
@@ -86,7 +86,7 @@ class Store:
 
 
 class Results:
-    """Numbers of all cells of a plan that are done."""
+    """Numbers of all finished cells of a plan."""
 
     def __init__(self, numbers: Iterable[tuple[Cell, Numbers]]) -> None:
         self._numbers = dict(numbers)
@@ -96,7 +96,7 @@ class Results:
         yield from self._numbers.items()
 
     def values(self, experiment: str, dataset: str, algorithm: str, measure: str) -> list[Any]:
-        """Return a measure of each run that did not fail."""
+        """Values of a measure over the successful runs."""
         where = (experiment, dataset, algorithm)
         return [n[measure] for cell, n in self._numbers.items() if cell[:3] == where and measure in n]
 
@@ -104,7 +104,7 @@ class Results:
 def run_cells(
     cells: Sequence[Cell], plan: Plan, store: Store, n_jobs: int, done: Callable[[int, int, Cell], None]
 ) -> Results:
-    """Compute what is not yet there, times last and one at a time; `done` is told of each cell."""
+    """Compute the missing cells, times last and one at a time; `done` is called after each cell."""
     keys = {cell: key_of(cell, plan) for cell in cells}
     missing = [cell for cell in keys if keys[cell] not in store]
     n_done = len(keys) - len(missing)

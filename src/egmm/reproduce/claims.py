@@ -1,4 +1,4 @@
-"""What the paper says in words, checked on the numbers: what holds, and what does not."""
+"""The paper's claims, checked against the numbers."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -30,7 +30,7 @@ FOUR_BOUNDARIES = 4
 
 
 class Claim(NamedTuple):
-    """A statement, what was found, and whether it holds."""
+    """A statement, the finding, and whether it holds."""
 
     statement: str
     found: str
@@ -55,14 +55,14 @@ def _diamond_choice(results: Results) -> Claim:
     highest, chosen = (results.values("ebic", "Diamond", PAPER_MODE, which) for which in ("highest", "chosen"))
     return Claim(
         "Diamond: two clusters are chosen",
-        f"in {chosen.count(2)} of {len(chosen)} runs, leaving degenerate fits aside; they have the highest EBIC of "
+        f"in {chosen.count(2)} of {len(chosen)} runs, without degenerate fits; they have the highest EBIC of "
         f"all in {highest.count(2)}",
         chosen.count(2) == len(chosen),
     )
 
 
 def _simulated(results: Results, dataset: str) -> list[Claim]:
-    """The number of clusters chosen over many draws, and whether the printed EBIC is one that a draw could have."""
+    """The number of clusters chosen over many draws, and whether the printed EBIC is within their range."""
     paper = printed("ebic")
     values = {count: paper.entry(dataset, str(count))[0] for count in EBIC_COUNTS}
     best = PRINTED_CHOICE[dataset]
@@ -70,30 +70,30 @@ def _simulated(results: Results, dataset: str) -> list[Claim]:
     for way in WAYS:
         chosen = results.values("ebic", dataset, way, "chosen")
         found = f"in {chosen.count(best)} of {len(chosen)} draws"
-        statement = f"{dataset}: {best} clusters are chosen in nine of ten draws or more ({short_name(way)})"
+        statement = f"{dataset}: {best} clusters are chosen in at least nine of ten draws ({short_name(way)})"
         claims.append(Claim(statement, found, chosen.count(best) >= ENOUGH * len(chosen)))
     runs = {count: results.values("ebic", dataset, PAPER_MODE, str(count)) for count in EBIC_COUNTS}
     outside = [count for count in runs if not min(runs[count]) <= values[count] <= max(runs[count])]
     low, high = min(runs[best]), max(runs[best])
     found = f"for C = {best} {values[best]} in [{low:.1f}, {high:.1f}]; outside: {listed(outside)}"
-    return [*claims, Claim(f"{dataset}: the printed EBIC are those of such a draw", found, not outside)]
+    return [*claims, Claim(f"{dataset}: the printed EBIC values are within the range of the draws", found, not outside)]
 
 
 def _open_rows(results: Results) -> list[Claim]:
-    """How often the figures' rows between classes are left open in the paper's mode."""
+    """How often rows between classes are open in the paper's mode."""
     two = results.values("ebic", "Two-class", PAPER_MODE, "open")
     some = [share for share in two if share > 0]
     sets = results.values("ebic", "Four-class", PAPER_MODE, "open_sets")
     every = sum(count >= FOUR_BOUNDARIES for count in sets)
     return [
         Claim(
-            "Two-class: EGMM leaves the rows between the classes open, in nine of ten draws or more",
+            "Two-class: rows between the classes are open for EGMM, in at least nine of ten draws",
             f"some row in {len(some)} of {len(two)} draws, at most {100 * max(two):.0f} % of them; none in the others",
             len(some) >= ENOUGH * len(two),
         ),
         Claim(
-            "Four-class: EGMM leaves rows at all four boundaries open, in nine of ten draws or more",
-            f"four sets or more with {A_FEW_ROWS} rows in {every} of {len(sets)} draws; no such set in {sets.count(0)}",
+            "Four-class: rows at all four boundaries are open for EGMM, in at least nine of ten draws",
+            f"at least four sets with {A_FEW_ROWS} rows in {every} of {len(sets)} draws; none in {sets.count(0)}",
             every >= ENOUGH * len(sets),
         ),
     ]
@@ -114,7 +114,7 @@ def _agreement(results: Results, plan: Plan) -> list[Claim]:
             found.setdefault(judgement, []).append(f"{row} {MEASURES[name]}")
     return [
         Claim(
-            "EGMM's purity, NMI and ARI with known C are the printed ones within their ± (0.02 where that is 0)",
+            "EGMM's purity, NMI and ARI with known C are within the printed ± (0.02 where that is 0)",
             f"paper mode agrees on {len(found['agrees'])}, is better on {listed(found['better'])}, worse on "
             f"{listed(found['worse'])}",
             not found["worse"],
@@ -136,7 +136,7 @@ def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
             others = "" if firsts[-1] else f" behind {table.algorithms[best]} ({ranks[best]:.2f})"
             fewer = ranks_without_missing(table, plan, name)
             if not firsts[-1] and fewer[-1] <= fewer.min() + 1e-9:
-                others += f", but first with {fewer[-1]:.2f} without bootGMM on Magic, which the paper has not"
+                others += f", but first with {fewer[-1]:.2f} without bootGMM on Magic, which the paper omits"
             parts.append(f"{MEASURES[measure]} {ranks[-1]:.2f}{others}")
         claims.append(
             Claim(
@@ -149,7 +149,7 @@ def _first(results: Results, plan: Plan, group: str) -> list[Claim]:
 
 
 def _closest(results: Results, plan: Plan) -> list[Claim]:
-    """On how many data sets no algorithm's mean number of clusters is closer to the classes."""
+    """Data sets on which no algorithm's mean number of clusters is closer to the number of classes."""
     claims = []
     for way in WAYS:
         wins = []
@@ -181,7 +181,7 @@ def _friedman(results: Results, plan: Plan) -> list[Claim]:
 
 
 def _fastest(results: Results, plan: Plan) -> list[Claim]:
-    """Speed of each way of fitting EGMM once, among the evidential algorithms."""
+    """Speed of each variant of EGMM among the evidential algorithms."""
     peers = [name for name, a in ALGORITHMS.items() if a.is_evidential and a.printed != "EGMM"]
     claims = []
     for way in (PAPER_MODE, ONE_MODEL):
@@ -227,12 +227,12 @@ CLAIMS: Mapping[frozenset[str], Callable[[Results, Plan], list[Claim]]] = {
     frozenset({"cpu"}): _fastest,
     frozenset({"brain"}): _brain,
 }
-"""Claims by the tables they rest on."""
+"""Claims by the tables they depend on."""
 
 
 def glance_sheet(results: Results, plan: Plan, tables: set[str]) -> Sheet:
-    """Every claim whose tables were made, and whether it holds."""
-    sheet = Sheet("glance", "", "", ["what the paper says", "what comes out here", "holds"])
+    """Every claim whose tables exist, and whether it holds."""
+    sheet = Sheet("glance", "", "", ["the paper's claim", "reproduced here", "holds"])
     for needed, check in CLAIMS.items():
         if needed <= tables:
             for claim in check(results, plan):

@@ -1,4 +1,4 @@
-"""One cell of an experiment: what a run of one algorithm on one data set gives."""
+"""One cell of an experiment: the result of one run of one algorithm on one data set."""
 
 import time
 import warnings
@@ -31,28 +31,28 @@ PRINTED_CHOICE = {
     row: EBIC_COUNTS[int(at)]
     for row, at in zip(printed("ebic").rows, printed("ebic").values.argmax(axis=1), strict=True)
 }
-"""Number of clusters the paper chooses for each example."""
+"""Number of clusters chosen in the paper for each example."""
 
 A_FEW_ROWS = 10
-"""A set with so many rows is seen in a figure."""
+"""Number of rows that make a set visible in a figure."""
 
 KMEANS_STARTS = 10
-"""Starts of k-means for the examples: the printed EBIC of Diamond is that of the best of several."""
+"""Number of k-means starts for the examples; the printed EBIC of Diamond is the best of several."""
 
 T1_STANDS_FOR = {"CSF": ["CSF"], "tissue": ["pathology", "normal"]}
 T2_STANDS_FOR = {"other": ["CSF", "normal"], "pathology": ["pathology"]}
-"""What the clusters of the two modalities mean on the frame of the three areas."""
+"""Refining of the two modalities to the frame of three areas."""
 
 BRAINS: Mapping[str, dict[str, Any]] = {
     "phantom, noise 3 %": {"noise": 3.0, "inu": 0.0},
     "phantom, noise 3 %, field 20 %": {"noise": 3.0, "inu": 20.0},
     "phantom, noise 9 %": {"noise": 9.0, "inu": 0.0},
 }
-"""Brain images by how hard they are made; the paper does not say the noise of its own."""
+"""Brain images by difficulty; the paper does not state the noise level."""
 
 
 class Cell(NamedTuple):
-    """Where a number belongs: experiment, data set, algorithm and run, which is also the seed."""
+    """Key of a number: experiment, data set, algorithm and run, which is also the seed."""
 
     experiment: str
     dataset: str
@@ -75,7 +75,7 @@ def real(name: str, directory: str | None) -> tuple[FloatArray, IntArray]:
 
 
 def _known(cell: Cell, plan: Plan) -> Numbers:
-    """Agreement with the classes when the number of clusters is given, and what the sets buy."""
+    """Agreement with the classes for a given number of clusters, and the set-valued scores."""
     X, y = real(cell.dataset, plan.data)
     fitted = fit(cell.algorithm, X, [datasets()[cell.dataset].clusters], cell.run, plan.n_bootstrap)
     labels = fitted.labels
@@ -96,7 +96,7 @@ def _unknown(cell: Cell, plan: Plan) -> Numbers:
 
 
 def _choice(model: Any) -> Numbers:
-    """Name the covariance model, where one was chosen."""
+    """Covariance model, if one was chosen."""
     name = getattr(model, "covariance_", getattr(model, "covariance", None))
     return {"covariance": name} if isinstance(name, str) else {}
 
@@ -113,28 +113,28 @@ def _ebic(cell: Cell, plan: Plan) -> Numbers:  # noqa: ARG001
     highest = max(models, key=lambda count: models[count].ebic_)
     chosen = _best([*models.values()]).n_clusters
     values = {str(count): float(model.ebic_) for count, model in models.items()}
-    left_open = _left_open(models[PRINTED_CHOICE[cell.dataset]].partition(X))
+    left_open = _open_rows(models[PRINTED_CHOICE[cell.dataset]].partition(X))
     return {**values, "highest": highest, "chosen": chosen, **left_open}
 
 
 def _best(models: Sequence[EGMM]) -> EGMM:
-    """Choose by EBIC as `select_model` does: a degenerate fit's likelihood is no guide."""
+    """Choose by EBIC like `select_model`, without degenerate fits."""
     return models[first_best([model.ebic_ for model in models], [not model.degenerate_ for model in models])]
 
 
-def _left_open(partition: CredalPartition) -> Numbers:
-    """Share of rows whose heaviest set has several clusters, and how many such sets have enough to be seen."""
+def _open_rows(partition: CredalPartition) -> Numbers:
+    """Share of open rows, and number of sets with enough rows to be visible."""
     is_meta, sets = partition.focal_sets.is_meta, partition.sets()
     rows = np.bincount(sets, minlength=len(is_meta))
     return {"open": float(is_meta[sets].mean()), "open_sets": int((rows[is_meta] >= A_FEW_ROWS).sum())}
 
 
 def _cpu(cell: Cell, plan: Plan) -> Numbers:
-    """CPU seconds of one fit on one thread, the mean over seeds, after a fit that is not counted."""
+    """CPU seconds of one fit on one thread, mean over seeds, after a warm-up fit."""
     X, _ = real(cell.dataset, plan.data)
     counts = [datasets()[cell.dataset].clusters]
     spent: list[float] = []
-    # It also compiles what is compiled.
+    # The warm-up also compiles.
     fit(cell.algorithm, X, counts, 0, plan.n_bootstrap)
     while len(spent) < plan.runs and sum(spent) <= plan.seconds_to_repeat:
         began = time.process_time()
@@ -149,7 +149,7 @@ def brain_phantom(dataset: str, run: int, plan: Plan) -> BrainPhantom:
 
 
 def segment_brain(phantom: BrainPhantom, algorithm: str) -> tuple[SegmentedImage, SegmentedImage, SegmentedImage]:
-    """Cluster T1 and T2 in two, each for itself, and combine them on the frame of the three areas."""
+    """Cluster T1 and T2 separately into two, and combine them on the frame of three areas."""
     ways: dict[str, dict[str, Any]] = {"ECM": {"estimator": ECM(2, random_state=0)}, "BPEC": {"estimator": BPEC(2)}}
     way = ways.get(algorithm, {"n_clusters": 2})
     t1 = segment_image(phantom.t1, phantom.mask, names=tuple(T1_STANDS_FOR), **way)
@@ -173,19 +173,19 @@ EXPERIMENTS: Mapping[str, Callable[[Cell, Plan], Numbers]] = {
     "brain": _brain,
     "cpu": _cpu,
 }
-"""What a cell of each experiment computes; times come last, when nothing else runs."""
+"""Function of each experiment; times come last, when nothing else runs."""
 
 
 def compute(cell: Cell, plan: Plan, n_jobs: int | None = None) -> tuple[Cell, Numbers]:  # noqa: ARG001
-    """Compute a cell on one thread, and how much time it took; a fit that fails is a result too."""
+    """Compute a cell on one thread, with its time; a failed fit is also a result."""
     began = time.process_time()
     try:
         with one_blas_thread(), warnings.catch_warnings():
-            # Not converged, an emptied cluster, a degenerate start: as in the paper's runs, the scores tell.
+            # Ignore convergence warnings, as in the paper's runs.
             warnings.simplefilter("ignore")
             numbers = EXPERIMENTS[cell.experiment](cell, plan)
         return cell, {**numbers, "spent": round(time.process_time() - began, 3)}
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         if cell.dataset in datasets():
-            real(cell.dataset, plan.data)  # Data that are not what they should be are no failure of an algorithm.
+            real(cell.dataset, plan.data)  # Wrong data are not a failure of the algorithm.
         return cell, {"failure": str(error)}

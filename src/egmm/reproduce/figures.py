@@ -1,4 +1,4 @@
-"""Every figure of the paper's section 4, and one for what imprecision buys."""
+"""Every figure of the paper's section 4, and one for the accuracy of sure rows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from egmm.reproduce.scores import GROUPS, MEASURES, WAYS_BY_EXPERIMENT, scores, 
 from egmm.reproduce.sheets import summarise
 
 SEEDS = {"Two-class": 1, "Four-class": 8}
-"""Which draws are shown: chosen for looking like the paper's; how many do is among the claims."""
+"""Draws shown, chosen to resemble the paper's; the claims tell how many do."""
 
 IMPRECISE = ("ECM", "bootGMM", ONE_MODEL)
-"""Algorithms of the figure of what imprecision buys."""
+"""Algorithms in the figure of the accuracy of sure rows."""
 
 MOST_OPEN = 0.95
-"""Where more rows are left open, the accuracy of the rest says nothing."""
+"""With a larger share of open rows, the accuracy of sure rows is meaningless."""
 
 
 def _draw_data(ax: Any, X: FloatArray, title: str) -> None:
@@ -39,7 +39,7 @@ def _draw_data(ax: Any, X: FloatArray, title: str) -> None:
 
 
 def _draw_ebic(ax: Any, X: FloatArray) -> None:
-    """EBIC of Diamond in the paper's mode, and as printed."""
+    """EBIC of Diamond, in the paper's mode and as printed."""
     values = [paper_mode(X, count, 0, n_init=KMEANS_STARTS, focal_sets="full").ebic_ for count in EBIC_COUNTS]
     ax.plot(EBIC_COUNTS, printed("ebic").values[0], "s--", color=NEUTRAL, mfc="white", label="printed")
     ax.plot(EBIC_COUNTS, values, "o-", color=PALETTE[0], label="paper mode")
@@ -131,7 +131,7 @@ def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 
 
 def imprecision(results: Results, plan: Plan) -> Any:
-    """What imprecision buys: accuracy of a label for every row, and of the rows not left open."""
+    """Accuracy of all rows, and of sure rows."""
     rows = list(plan.datasets)[::-1]
     axes = unseen_axes(1, len(IMPRECISE), (4.1, 0.36 * len(rows) + 1.3), sharex=True, sharey=True)[0]
     for ax, name in zip(axes, IMPRECISE, strict=True):
@@ -141,39 +141,39 @@ def imprecision(results: Results, plan: Plan) -> Any:
                 for measure in ("accuracy", "precise_accuracy", "ambiguous", "outliers")
             }
             hard, precise = found["accuracy"], found["precise_accuracy"]
-            left_open = found["ambiguous"] + found["outliers"]
+            not_sure = found["ambiguous"] + found["outliers"]
             if np.isnan(hard):
                 continue
-            if left_open < MOST_OPEN:
+            if not_sure < MOST_OPEN:
                 ax.plot([hard, precise], [at, at], color=NEUTRAL, linewidth=2.5)
                 ax.plot(precise, at, "o", color=PALETTE[1], zorder=3)
             ax.plot(hard, at, "o", mfc="white", mec=PALETTE[0], mew=1.8, zorder=4)
-            ax.text(1.04, at, f"{100 * left_open:.0f} %", va="center", fontsize=8, color="#444444")
+            ax.text(1.04, at, f"{100 * not_sure:.0f} %", va="center", fontsize=8, color="#444444")
         ax.text(1.04, len(rows) - 0.35, "open", fontsize=8, color="#444444")
         ax.set(title=name, xlabel="accuracy", xlim=(0.3, 1.17), ylim=(-0.6, len(rows) - 0.1))
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xticks([0.4, 0.6, 0.8, 1.0])
         ax.grid(axis="x", alpha=0.3)
     axes[0].plot([], [], "o", mfc="white", mec=PALETTE[0], mew=1.8, label="every row")
-    axes[0].plot([], [], "o", color=PALETTE[1], label="rows not left open")
+    axes[0].plot([], [], "o", color=PALETTE[1], label="sure rows")
     axes[0].legend(fontsize=8, loc="lower left")
     return axes[0].figure
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure by what it needs.
+    """A figure and its requirements.
 
     Attributes
     ----------
     title : str
         Heading.
     caption : str
-        What is to be seen.
+        Caption.
     tables : tuple of str
-        Tables whose cells it draws.
+        Tables whose cells are drawn.
     make : callable
-        Draws it.
+        Drawing function.
     """
 
     title: str
@@ -185,53 +185,52 @@ class Picture:
 FIGURES: Mapping[str, Picture] = {
     "diamond": Picture(
         "Diamond",
-        "GMM gives object 6, half-way between the groups, to one of them and shifts that one's centre; EGMM gives it "
-        "to {1,2} and finds both centres.",
+        "GMM assigns object 6, halfway between the groups, to one of them and shifts its centre; EGMM assigns it to "
+        "{1,2} and finds both centres.",
         (),
         diamond,
     ),
     "two-class": Picture(
         "Two-class",
-        "A draw chosen for looking like the paper's: in most draws EGMM leaves no row open here (see *At a glance*). "
-        "Hulls are the lower approximations. ECM, of round clusters, cuts across the two; bootGMM and EGMM find "
-        "them, and where bootGMM leaves no row open EGMM leaves those between the two.",
+        "A draw chosen to resemble the paper's: in most draws EGMM has no open row here (see *At a glance*). "
+        "Hulls are the lower approximations. ECM, with its round clusters, cuts across the two; bootGMM and EGMM find "
+        "them. For bootGMM no row is open, for EGMM those between the two.",
         (),
         two_class,
     ),
     "four-class": Picture(
         "Four-class",
-        "A draw chosen for looking like the paper's: in most draws fewer than four boundaries are left open (see *At "
-        "a glance*). The partition by the heaviest set of each row, and what surely and possibly belongs to each "
+        "A draw chosen to resemble the paper's: in most draws fewer than four boundaries are open (see *At a glance*). "
+        "The partition by the heaviest set of each row, and the rows that surely and possibly belong to each "
         "cluster.",
         (),
         four_class,
     ),
     "ranks-unknown": Picture(
         "Bonferroni-Dunn, unknown number of clusters",
-        "Average ranks, best to the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
+        "Average ranks, best on the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
         ("nmi-unknown", "ari-unknown"),
         partial(rank_diagrams, "unknown"),
     ),
     "ranks-known": Picture(
         "Bonferroni-Dunn, known number of clusters",
-        "Average ranks, best to the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
+        "Average ranks, best on the left. Algorithms inside the band do not differ from EGMM at level 0.05.",
         ("purity", "nmi", "ari"),
         partial(rank_diagrams, "known"),
     ),
     "imprecision": Picture(
-        "What imprecision buys",
-        "Circles: accuracy when every row gets one label. Discs: accuracy of the rows whose heaviest set is one "
-        "cluster. To the right the share of rows left open, to several clusters or to none; no disc where that is 95 "
-        "% or more.",
+        "Accuracy of sure rows",
+        "Circles: accuracy when every row gets one label. Discs: accuracy of sure rows, whose heaviest set is one "
+        "cluster. On the right, the share of the other rows, open or outliers; no disc where that is 95 % or more.",
         ("imprecision",),
         imprecision,
     ),
     "brain": Picture(
         "Brain",
-        "Phantom with 3 % noise. Red: surely in the area; blue: possibly. T1 tells CSF from tissue, T2 pathology "
-        "from the rest; together they tell all three apart.",
+        "Phantom with 3 % noise. Red: surely in the area; blue: possibly. T1 separates CSF from tissue, T2 "
+        "pathology from the rest; together they separate all three.",
         (),
         brain,
     ),
 }
-"""The figures by name, in the order of the page."""
+"""Figures by name, in page order."""

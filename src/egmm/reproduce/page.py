@@ -1,4 +1,4 @@
-"""One page of tables and figures, as Markdown and as HTML; everything from the data enters as text."""
+"""One page of tables and figures, as Markdown and as HTML; all data are escaped."""
 
 import base64
 import html
@@ -77,7 +77,7 @@ def _markdown_cell(cell: Text) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep what looks like a tag text in Markdown too."""
+    """Escape tags in Markdown."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -86,7 +86,7 @@ def _cell(text: str) -> str:
 
 
 def to_html(blocks: Sequence[Block]) -> str:
-    """Write blocks as one HTML page that holds its figures."""
+    """Write blocks as one HTML page with embedded figures."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "")
     style = (files("egmm.reproduce") / "page.css").read_text("utf-8")
     body = "\n".join(_html(block) for block in blocks)
@@ -142,7 +142,7 @@ def _anchor(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Escape, then give `code` and *emphasis* their tags."""
+    """Escape, then convert `code` and *emphasis*."""
     escaped = html.escape(text)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
     return re.sub(r"(?<![\w*])\*(?!\s)([^*\n]+)(?<!\s)\*(?![\w*])", r"<em>\1</em>", escaped)

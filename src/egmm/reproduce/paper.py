@@ -1,4 +1,4 @@
-"""What the paper printed, read from the file of its tables."""
+"""The numbers printed in the paper, read from a file of its tables."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 from egmm._checks import FloatArray, check_choice
 
 LEAST_TOLERANCE = 0.02
-"""How far a mean may be from a printed one whose spread is printed as 0."""
+"""Tolerance for a mean whose printed spread is 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class Printed:
     caption : str
         Its caption.
     rows, columns : tuple of str
-        Data sets and algorithms, or what else is compared.
+        Data sets and algorithms, or other things compared.
     values : ndarray of shape (n_rows, n_columns)
-        The printed means; NaN where there is no entry.
+        The printed means; NaN if there is no entry.
     spread : ndarray of shape (n_rows, n_columns)
-        What is printed after plus-minus; NaN where nothing is.
+        The printed spreads; NaN if there is none.
     ranks : ndarray of shape (n_rows, n_columns) or None
         The ranks printed in brackets.
     average_ranks : tuple of float or None
@@ -54,7 +54,7 @@ class Printed:
     friedman: float | None = None
 
     def entry(self, row: str, column: str) -> tuple[float, float]:
-        """Mean and spread; NaN where the paper has none.
+        """Mean and spread; NaN if not printed.
 
         >>> printed("cpu").entry("Magic", "bootGMM")
         (nan, nan)
@@ -65,7 +65,7 @@ class Printed:
         return float(self.values[at]), float(self.spread[at])
 
     def rank(self, row: str, column: str) -> float:
-        """Printed rank; NaN where there is none.
+        """Printed rank; NaN if not printed.
 
         >>> printed("purity").rank("Wine", "EGMM")
         3.0
@@ -75,7 +75,7 @@ class Printed:
         return float(self.ranks[self.rows.index(row), self.columns.index(column)])
 
     def tolerance(self, row: str, column: str) -> float:
-        """How far a mean may be from the printed one and still agree: the printed spread, 0.02 where that is 0.
+        """Tolerance for agreement with the printed mean: the printed spread, or 0.02 if that is 0.
 
         >>> printed("purity").tolerance("Seeds", "EGMM"), printed("purity").tolerance("Wine", "EGMM")
         (0.02, 0.13)
@@ -117,7 +117,7 @@ def printed(name: str) -> Printed:
     Parameters
     ----------
     name : {'ebic', 'clusters', 'nmi-unknown', 'ari-unknown', 'purity', 'nmi', 'ari', 'cpu', 'brain'}
-        Which table.
+        Name of the table.
 
     Returns
     -------

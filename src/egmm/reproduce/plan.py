@@ -1,4 +1,4 @@
-"""How much to run: the paper's ten runs of everything, or a quick look."""
+"""Extent of a reproduction: the paper's ten runs of everything, or a quick version."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,26 +16,25 @@ class Plan:
     Attributes
     ----------
     runs : int
-        Runs of each algorithm on each real data set; run r has seed r.
+        Number of runs of each algorithm on each real data set; run r has seed r.
     draws : int
-        Simulated sets of each kind; draw r has seed r.
+        Number of simulated sets of each kind; draw r has seed r.
     datasets : tuple of str
         Real data sets, by the paper's names.
     counts : tuple of int
-        Numbers of clusters tried where it is unknown.
+        Numbers of clusters to try if it is unknown.
     n_bootstrap : int
-        Bootstrap replicates of bootGMM.
+        Number of bootstrap replicates of bootGMM.
     slow_runs : int
-        Runs of bootGMM on Magic with unknown number of clusters, which takes minutes each.
+        Number of runs of bootGMM on Magic with unknown number of clusters, each taking minutes.
     brains : int
-        Brain phantoms, each with its own folds, lesions and noise.
+        Number of brain phantoms, each with its own folds, lesions and noise.
     brain_shape : tuple of int
         Their size.
     seconds_to_repeat : float
-        Times of the fits of one algorithm on one data set are averaged over at most `runs` fits and about so many
-        seconds.
+        CPU times of one algorithm on one data set are averaged over at most `runs` fits and about this many seconds.
     data : str or None
-        Directory of the data files; None takes what `load_uci` finds.
+        Directory of the data files; None uses the sources of `load_uci`.
 
     Examples
     --------
@@ -56,7 +55,7 @@ class Plan:
 
     @classmethod
     def quick(cls, data: str | None = None) -> "Plan":
-        """Return a plan for a look at everything within two minutes: two runs of three small sets.
+        """Plan for a quick version of everything in two minutes: two runs of three small sets.
 
         >>> Plan.quick().datasets
         ('Iris', 'Seeds', 'Wine')
@@ -83,7 +82,7 @@ class Plan:
         return self.settings() == Plan().settings()
 
     def settings(self) -> dict[str, Any]:
-        """Return everything but where the data are.
+        """Settings, without the data directory.
 
         >>> sorted(Plan().settings())[:3]
         ['brain_shape', 'brains', 'counts']

@@ -1,4 +1,4 @@
-"""The whole reproduction: cells, tables, figures, pages and files of numbers."""
+"""Run a reproduction: cells, tables, figures, pages and files of numbers."""
 
 import csv
 import importlib.metadata
@@ -29,10 +29,10 @@ from egmm.reproduce.tables import TABLES, cells_of
 from egmm.reproduce.words import PEERS_DIFFER, STARTS_CHOSEN, explain
 
 CELLS = "cells.jsonl"
-"""File of the cells that are done: a directory that holds it can be resumed."""
+"""File of finished cells; a directory that holds it can be resumed."""
 
 SETTINGS = "settings.json"
-"""File that says how the page beside it was made."""
+"""File that records how the page was made."""
 
 DOTS_PER_INCH = 100
 COLOURS = 256
@@ -49,34 +49,34 @@ SECTIONS: dict[str, Sequence[str]] = {
     ),
     "Real data, known number of clusters": ("table:purity", "table:nmi", "table:ari", "figure:ranks-known"),
     "Tests on ranks": ("table:ranks",),
-    "What imprecision buys": ("figure:imprecision", "table:imprecision"),
+    "Accuracy of sure rows": ("figure:imprecision", "table:imprecision"),
     "Computation time": ("table:cpu",),
     "Brain segmentation": ("table:brain", "figure:brain"),
 }
-"""The page's sections and what is in them."""
+"""Sections of the page and their contents."""
 
 ITEMS = tuple(item for section in SECTIONS.values() for item in section)
-"""Everything that can be asked for alone."""
+"""Everything that `only` may select."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a run made.
+    """Result of a run.
 
     Attributes
     ----------
     folder : path
-        Where it is.
+        Output folder.
     sheets : dict of str to Sheet
-        The tables by name, the claims as 'glance'.
+        Tables by name; the claims are 'glance'.
     files : list of str
         Names of the files, relative to `folder`.
     n_cells : int
-        Cells the tables rest on.
+        Number of cells the tables use.
     n_computed : int
-        Those of them that were not there already.
+        Number of those computed in this run.
     seconds : float
-        How long it took.
+        Duration.
     """
 
     folder: Path
@@ -96,25 +96,25 @@ def reproduce(
     fresh: bool = False,
     done: Callable[[int, int, Cell], None] | None = None,
 ) -> Reproduction:
-    """Regenerate the tables and figures of the paper's experiments, beside what it printed.
+    """Regenerate the tables and figures of the paper's experiments, next to the printed values.
 
-    Cells, the results of one run of one algorithm on one data set, are kept in the folder as soon as they are known: a
-    run that was stopped goes on where it was.
+    Each cell, the result of one run of one algorithm on one data set, is stored in the folder once computed, so that a
+    stopped run can resume.
 
     Parameters
     ----------
     folder : path, default='reproduction'
-        Where to write, made if it is not there.
+        Output folder, created if missing.
     only : iterable of str, default=None
-        What to make, such as 'table:purity' or 'figure:diamond'; None makes everything.
+        Items to make, such as 'table:purity' or 'figure:diamond'; None makes everything.
     plan : Plan, default=None
-        How much to run; None is the whole, ``Plan.quick()`` a look at small sets.
+        Extent of the run; None means everything, ``Plan.quick()`` small sets.
     n_jobs : int, default=1
-        Processes. Times are measured with nothing beside them.
+        Number of processes. Times are measured with nothing else running.
     fresh : bool, default=False
-        Whether to compute cells anew that are there; those of other tables are kept.
+        Whether to recompute existing cells; those of other tables are kept.
     done : callable, default=None
-        Told after each cell: how many are done, of how many, and which.
+        Called after each cell with the number done, the total, and the cell.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def reproduce(
             done(n_done, n_all, cell)
 
     cells = _cells(wanted, plan)
-    # Before anything is computed or written: data that cannot be had end a run of half an hour at its start.
+    # First, so that missing data end a long run at its start.
     for name in plan.datasets:
         if any(cell.dataset == name for cell in cells):
             real(name, plan.data)
@@ -172,7 +172,7 @@ def reproduce(
 
 
 def page_lost(folder: Path, only: Iterable[str] | None, plan: Plan) -> str | None:
-    """Command of the page in a folder, if a run would put one in its place that shows less or rests on another plan."""
+    """Command of the existing page, if a run would replace it by one with fewer items or another plan."""
     try:
         facts = json.loads((folder / SETTINGS).read_text("utf-8"))
         kept = set(facts["items"]) <= set(ITEMS if only is None else only)
@@ -190,7 +190,7 @@ def _check_items(items: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _cells(wanted: Sequence[tuple[str, str]], plan: Plan) -> list[Cell]:
-    """Cells of all tables wanted, and of those whose numbers a wanted figure draws, each once."""
+    """Distinct cells of all requested tables, and of the tables that requested figures draw."""
     tables = [name for kind, name in wanted if kind == "table"]
     tables += [table for kind, name in wanted if kind == "figure" for table in FIGURES[name].tables]
     return list(dict.fromkeys(cell for name in tables for cell in cells_of(name, plan)))
@@ -201,7 +201,7 @@ def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
     path.parent.mkdir(exist_ok=True)
     drawn = io.BytesIO()
     FIGURES[name].make(results, plan).savefig(drawn, format="png", dpi=DOTS_PER_INCH)
-    # The page carries every picture: a palette makes them a third as large, and they have few colours.
+    # The page embeds every picture: a palette makes them a third as large, and they have few colours.
     picture = import_optional("PIL.Image", "Figures", "plot").open(drawn).convert("RGB").quantize(COLOURS)
     with replacing(path) as stream:
         picture.save(stream, format="png", optimize=True)
@@ -211,7 +211,7 @@ def _draw(name: str, place: Path, results: Results, plan: Plan) -> Path:
 def _facts(
     plan: Plan, wanted: Sequence[tuple[str, str]], n_cells: int, n_computed: int, seconds: float
 ) -> dict[str, Any]:
-    """What a reader needs to do it again."""
+    """Facts needed to repeat the run."""
     items = [f"{kind}:{name}" for kind, name in wanted]
     is_quick, default = plan.runs < Plan().runs, Plan.quick() if plan.runs < Plan().runs else Plan()
     command = ["egmm reproduce", *(["--quick"] if is_quick else [])]
@@ -240,7 +240,7 @@ def _page(
         Heading("The paper, reproduced", 1),
         Paragraph(
             "Section 4 of L. Jiao, T. Denœux, Z. Liu, Q. Pan, *EGMM: An evidential version of the Gaussian mixture "
-            "model for clustering*, Applied Soft Computing 129 (2022) 109619, computed again: every number beside "
+            "model for clustering*, Applied Soft Computing 129 (2022) 109619, reproduced: every number next to "
             "the printed one."
         ),
         *_made(facts, plan),
@@ -264,12 +264,12 @@ def _made(facts: dict[str, Any], plan: Plan) -> list[Block]:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     made = f"Made by `{facts['command']}` on {facts['date']} with {versions} ({facts['machine']}); {facts['seeds']}."
     if not plan.is_full:
-        made += " *A part of the paper's runs: fewer runs, or fewer or smaller sets.*"
+        made += " *Partial: fewer runs than in the paper, or fewer or smaller sets.*"
     return [
         Paragraph(made),
         Paragraph(
-            f"{BETTER} and {WORSE} mark means that are beyond the printed ± (0.02 where that is 0), better or worse "
-            "than printed. Nothing is marked where they agree."
+            f"{BETTER} and {WORSE} mark means outside the printed ± (0.02 where that is 0), better or worse "
+            "than printed."
         ),
     ]
 
@@ -294,7 +294,7 @@ def _cells_csv(results: Results) -> str:
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Write CSV; what is not a number is left empty."""
+    """Write CSV; NaN is empty."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)

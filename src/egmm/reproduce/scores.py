@@ -20,10 +20,10 @@ from egmm.reproduce.plan import Plan
 from egmm.reproduce.sheets import Number, Sheet, Summary, Text, listed, mark_of, summarise, verdict, with_spread
 
 WAYS = (PAPER_MODE, DEFAULTS)
-"""EGMM's two columns; each is ranked among the peers without the other."""
+"""The two columns of EGMM; each is ranked among the peers without the other."""
 
 WAYS_BY_EXPERIMENT = {"unknown": WAYS, "known": (*WAYS, BY_EBIC)}
-"""The same where scores are compared: with known C there is another way to choose the covariance."""
+"""Columns of EGMM in score tables: with known C there is another way to choose the covariance."""
 
 GROUPS = {
     "nmi-unknown": ("unknown", "nmi"),
@@ -38,12 +38,12 @@ MEASURES = {"purity": "Purity", "nmi": "NMI", "ari": "ARI"}
 
 
 def ways_of(name: str) -> tuple[str, ...]:
-    """EGMM's columns in a table with ranks."""
+    """Columns of EGMM in a table with ranks."""
     return WAYS_BY_EXPERIMENT[GROUPS[name][0]]
 
 
 def short_name(way: str) -> str:
-    """Name of a way of fitting EGMM, without the algorithm's.
+    """Name of a variant of EGMM, without the algorithm's name.
 
     >>> short_name(PAPER_MODE)
     'paper mode'
@@ -52,12 +52,12 @@ def short_name(way: str) -> str:
 
 
 def peers_of(name: str) -> list[str]:
-    """Algorithms of a printed table but EGMM."""
+    """Algorithms of a printed table except EGMM."""
     return [column for column in printed(name).columns if column != "EGMM"]
 
 
 class Scores(NamedTuple):
-    """Means over runs of a measure, with ranks among the peers and one way of EGMM."""
+    """Means of a measure over runs, with ranks among the peers and one variant of EGMM."""
 
     algorithms: list[str]
     summaries: dict[tuple[str, str], Summary]
@@ -71,7 +71,7 @@ class Scores(NamedTuple):
 
 
 def scores(results: Results, plan: Plan, name: str, way: str) -> Scores:
-    """Collect a table's means, and rank them as printed: rounded to two digits, ties sharing their ranks."""
+    """Collect a table's means and rank them as printed: rounded to two digits, ties sharing their ranks."""
     experiment, measure = GROUPS[name]
     algorithms = [*peers_of(name), way]
     summaries = {
@@ -84,7 +84,7 @@ def scores(results: Results, plan: Plan, name: str, way: str) -> Scores:
 
 
 def ranks_without_missing(table: Scores, plan: Plan, name: str) -> FloatArray:
-    """Average ranks where an algorithm the paper has no entry for ranks last, as it does there."""
+    """Average ranks, with algorithms missing in the paper ranked last, as there."""
     paper = printed(name)
     missing = [
         [
@@ -131,7 +131,7 @@ def _cell(sheet: Sheet, measure: str, found: Summary, rank: float, paper: Printe
 
 
 def _average_line(table: Scores, columns: Sequence[str], way: str, paper: Printed) -> list[Text]:
-    """Average ranks of the peers and one way of EGMM; the printed ones below those of the paper's mode."""
+    """Average ranks of the peers and one variant of EGMM; printed ones below those of the paper's mode."""
     line = [Text(f"Average rank, {short_name(way)}")]
     for column in columns:
         if column not in table.algorithms:
@@ -151,7 +151,7 @@ def clusters_sheet(results: Results, plan: Plan) -> Sheet:
         "clusters",
         "Estimated number of clusters",
         f"Mean ± standard deviation over the runs of the number chosen among {plan.counts[0]} to {plan.counts[-1]}; "
-        "below it the paper's. Marks say whether a deviation is towards the number of classes or away from it.",
+        "below it the paper's. Marks show whether a deviation is towards the number of classes or away from it.",
         ["", "classes", *columns],
     )
     for row in plan.datasets:
@@ -169,7 +169,7 @@ def clusters_sheet(results: Results, plan: Plan) -> Sheet:
             line.append(Text(ours, with_spread(value, spread, digits=1), mark_of(judgement)))
         sheet.lines.append(line)
     sheet.notes.append(
-        "The paper says that it searched 2 to 8. Its largest numbers are 6 (5 on Magic), and ECM has 6.0 ± 0 three "
+        "The paper states a search from 2 to 8. Its largest numbers are 6 (5 on Magic), and ECM has 6.0 ± 0 three "
         "times, as if the search had ended there; ours goes to 8."
     )
     sheet.notes.append(
@@ -180,13 +180,13 @@ def clusters_sheet(results: Results, plan: Plan) -> Sheet:
 
 
 def significant(algorithms: Sequence[str], ranks: Sequence[float], n_datasets: int, alpha: float) -> list[str]:
-    """Algorithms whose average rank exceeds that of the last one by the critical difference of Bonferroni-Dunn."""
+    """Algorithms whose average rank exceeds that of the last one by the Bonferroni-Dunn critical difference."""
     difference = bonferroni_dunn_difference(len(algorithms), n_datasets, alpha)
     return [name for name, rank in zip(algorithms, ranks, strict=True) if rank - ranks[-1] > difference]
 
 
 def ranks_sheet(results: Results, plan: Plan) -> Sheet:
-    """Friedman's statistic and who differs from EGMM, from the printed average ranks and from ours."""
+    """Friedman's statistic and the algorithms that differ from EGMM, from printed and reproduced average ranks."""
     sheet = Sheet(
         "ranks",
         "Friedman and Bonferroni-Dunn tests",
@@ -208,9 +208,9 @@ def ranks_sheet(results: Results, plan: Plan) -> Sheet:
         for source, algorithms, ranks, n_sets, statistic in rows:
             _rank_line(sheet, title, source, algorithms, ranks, n_sets, statistic)
     sheet.notes.append(
-        "The paper's Friedman statistics follow from its average ranks but for purity's, printed as 24.77: its ranks "
-        "give 25.54. Its Bonferroni-Dunn test with known C holds at another level than it says: what it calls "
-        "significant at 0.05 exceeds the critical difference of 0.10, and some of it not that of 0.05 (eight "
+        "The paper's Friedman statistics follow from its average ranks except for purity, printed as 24.77: its ranks "
+        "give 25.54. Its Bonferroni-Dunn test with known C holds at another level than stated: the differences called "
+        "significant at 0.05 exceed the critical difference of 0.10, and some not that of 0.05 (eight "
         "algorithms, eight data sets: 3.295): HCM and FCM by purity, HCM by NMI, CGMM by ARI."
     )
     return sheet

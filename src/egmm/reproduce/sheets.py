@@ -1,4 +1,4 @@
-"""Tables as data: what we found beside what was printed, before any of it is text for a page."""
+"""Tables as data: reproduced and printed values, before formatting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ import numpy as np
 from egmm.reproduce.paper import Printed
 
 BETTER, WORSE = "▲", "▼"
-"""Marks of a mean that is beyond the printed spread."""
+"""Marks of means outside the printed spread."""
 
 
 class Summary(NamedTuple):
-    """Mean and standard deviation over runs; NaN of no run."""
+    """Mean and standard deviation over runs; NaN without runs."""
 
     mean: float
     sd: float
@@ -33,7 +33,7 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 class Text(NamedTuple):
-    """A cell: what we found, and below it what the paper has; either may be empty."""
+    """A cell: the reproduced value and the printed one below; either may be empty."""
 
     ours: str
     paper: str = ""
@@ -60,7 +60,7 @@ class Number:
 
 @dataclass
 class Sheet:
-    """A table with its words.
+    """A table with its texts.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class Sheet:
     title : str
         Heading.
     intro : str
-        What is shown.
+        Introduction.
     head : list of str
         Names of the columns.
     lines : list of list of Text
         The cells.
     notes : list of str
-        What to know about single numbers.
+        Remarks on single numbers.
     numbers : list of Number
         The numbers behind the cells.
     """
@@ -90,9 +90,9 @@ class Sheet:
 
 
 def verdict(mean: float, paper: Printed, row: str, column: str, *, target: float | None = None) -> str:
-    """Compare a mean, rounded as the printed ones are, with the printed: agrees, better, worse, or new.
+    """Compare a mean, rounded like the printed one, with it: agrees, better, worse, or new.
 
-    Higher is better, or closer to `target` where that is given.
+    Higher is better, or closer to `target` if given.
     """
     value = paper.entry(row, column)[0]
     if np.isnan(value):
@@ -116,7 +116,7 @@ def mark_of(judgement: str) -> str:
 
 
 def with_spread(mean: float, sd: float, rank: float = float("nan"), digits: int = 2) -> str:
-    """Write a mean as the paper does, its rank in brackets.
+    """Format a mean as in the paper, with its rank in brackets.
 
     >>> with_spread(0.8213, 0.013, 2.5), with_spread(4.0, 0.0, digits=1), with_spread(float("nan"), 0.0)
     ('0.82 ± 0.01 (2.5)', '4.0 ± 0', '--')
@@ -124,12 +124,12 @@ def with_spread(mean: float, sd: float, rank: float = float("nan"), digits: int 
     if np.isnan(mean):
         return "--"
     spread = "" if np.isnan(sd) else " ± 0" if round(sd, 2) == 0 else f" ± {sd:.2f}"
-    # Zero has no sign, also where it was a little less before rounding.
+    # Adding zero removes the sign of a rounded -0.0.
     return f"{round(mean, digits) + 0.0:.{digits}f}{spread}{'' if np.isnan(rank) else f' ({rank:g})'}"
 
 
 def seconds(value: float) -> str:
-    """Write a time with three digits.
+    """Format a time with three digits.
 
     >>> seconds(0.01234), seconds(2.3456), seconds(239.8)
     ('12.3 ms', '2.35 s', '240 s')
@@ -142,7 +142,7 @@ def seconds(value: float) -> str:
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Write names with commas, or say that there are none.
+    """Join names with commas, or "none".
 
     >>> listed(["FCM", "ECM"]), listed([])
     ('FCM, ECM', 'none')

@@ -1,4 +1,4 @@
-"""Every table of the paper's section 4, and one it lacks: which cells it needs and how it is made of them."""
+"""Every table of the paper's section 4, and one more: the cells it needs and how it is built."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ from egmm.reproduce.sheets import Number, Sheet, Text, seconds, summarise, with_
 EVIDENTIAL = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.is_evidential)
 
 TIMED = (*peers_of("cpu"), PAPER_MODE, ONE_MODEL, DEFAULTS)
-"""Columns of the CPU times; how the covariance is chosen makes no difference."""
+"""Columns of the CPU times; the choice of covariance makes no difference."""
 
 IMPRECISION = {
-    "ambiguous": "ambiguous",
+    "ambiguous": "open",
     "outliers": "outliers",
     "coverage": "coverage",
     "accuracy": "hard accuracy",
-    "precise_accuracy": "accuracy, precise rows",
+    "precise_accuracy": "accuracy, sure rows",
     "u65": "u65",
     "u80": "u80",
 }
-"""Measures of what imprecision buys, and their headings."""
+"""Set-valued measures and their headings."""
 
 SHARES = ("ambiguous", "outliers")
-"""Those written in percent."""
+"""Measures shown in percent."""
 
 
 def ebic_sheet(results: Results, plan: Plan) -> Sheet:
@@ -50,9 +50,9 @@ def ebic_sheet(results: Results, plan: Plan) -> Sheet:
     sheet = Sheet(
         "ebic",
         "EBIC of the examples",
-        f"Higher is better. Diamond is always the same, run from {plan.runs} seeds; Two-class and Four-class are "
-        f"drawn {plan.draws} times, as the paper's own draw is not known. Mean over the runs and range; *chosen* "
-        "counts how often each number of clusters has the highest EBIC, leaving degenerate fits aside. With our "
+        f"Higher is better. Diamond is fixed and run with {plan.runs} seeds; Two-class and Four-class are "
+        f"drawn {plan.draws} times, since the paper's draw is not known. Mean over the runs and range; *chosen* "
+        "counts how often each number of clusters has the highest EBIC, without degenerate fits. With our "
         "defaults it is the highest EBIC of the fourteen covariance models.",
         ["", "", *(f"C = {count}" for count in EBIC_COUNTS), "chosen"],
     )
@@ -94,15 +94,15 @@ def _counts(chosen: Sequence[int]) -> str:
 
 
 def cpu_sheet(results: Results, plan: Plan) -> Sheet:
-    """CPU seconds, and their ratio to EGMM's on the same machine."""
+    """CPU seconds, and their ratio to those of EGMM on the same machine."""
     paper = printed("cpu")
     columns = TIMED
     sheet = Sheet(
         "cpu",
         "CPU time",
-        "Seconds of one fit with known C on one thread, with no other cell computed beside it, and their ratio to "
-        "EGMM in paper mode; below it the paper's seconds and its own ratio. Ratios are what to compare: other "
-        "machine, other languages. All evidential algorithms here are this package's own.",
+        "Seconds of one fit with known C on one thread, with nothing else running, and their ratio to EGMM in paper "
+        "mode; below it the paper's seconds and ratio. Compare ratios, since machine and languages differ. All "
+        "evidential algorithms here are implemented in this package.",
         ["", *columns],
     )
     for row in plan.datasets:
@@ -133,11 +133,11 @@ def brain_sheet(results: Results, plan: Plan) -> Sheet:
     sheet = Sheet(
         "brain",
         "Agreement of the fused segmentation",
-        "T1 and T2 are clustered in two, refined to the three areas and combined by Dempster's rule. The paper's "
-        "BrainWeb images are not named exactly, so ours are phantoms with the contrasts it describes, of three "
-        f"degrees of difficulty; means over {plan.brains}. Ambiguous are pixels whose heaviest set has two areas or "
+        "T1 and T2 are clustered into two, refined to the three areas and combined by Dempster's rule. The paper's "
+        "BrainWeb images are not identified exactly, so these are phantoms with the contrasts it describes, of three "
+        f"degrees of difficulty; means over {plan.brains}. Open pixels are those whose heaviest set has two areas or "
         "more.",
-        ["", "algorithm", *MEASURES.values(), "ambiguous in T1, T2", "after fusion"],
+        ["", "algorithm", *MEASURES.values(), "open in T1, T2", "after fusion"],
     )
     for at, name in enumerate(paper.rows):
         cells = [Text(f"{value:.4f}") for value in paper.values[at]]
@@ -166,16 +166,16 @@ def _share(results: Results, dataset: str, algorithm: str, where: str) -> str:
 
 
 def imprecision_sheet(results: Results, plan: Plan) -> Sheet:
-    """What imprecision buys: rows left open, and how right the rest is."""
+    """Shares of open rows, and the accuracy of sure rows."""
     sheet = Sheet(
         "imprecision",
-        "Rows left open, and how right the rest is",
-        "Not in the paper. Known C. *Ambiguous*: share of rows whose heaviest set has two clusters or more. "
+        "Open rows, and the accuracy of sure rows",
+        "Not in the paper. Known C. *Open*: share of rows whose heaviest set has two clusters or more. "
         "*Outliers*: share of rows whose heaviest set is empty, which ECM and BPEC have; their distance to it is 10 "
         "in units of the data. *Coverage*: share of rows whose class is in the heaviest set. *Hard accuracy*: every "
-        "row gets one cluster. *Accuracy, precise rows*: of the rows whose heaviest set is one cluster. *u65, u80*: "
-        "mean utility of the sets; a right pair is worth 0.65 or 0.80, a right single cluster 1, so they exceed the "
-        "hard accuracy where leaving rows open pays.",
+        "row gets one cluster. *Accuracy, sure rows*: of the rows whose heaviest set is one cluster. *u65, u80*: "
+        "mean utility of the sets; a correct pair is worth 0.65 or 0.80, a correct single cluster 1, so they exceed "
+        "the hard accuracy where open rows pay.",
         ["", "algorithm", *IMPRECISION.values()],
     )
     for row in plan.datasets:
@@ -199,16 +199,16 @@ def _as_share(value: float) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table by the cells it is made of.
+    """A table and the cells it is made of.
 
     Attributes
     ----------
     experiments : tuple of str
-        Which experiments give its cells.
+        Experiments of its cells.
     algorithms : tuple of str
         Its columns.
     make : callable
-        Makes the sheet.
+        Function that makes the sheet.
     """
 
     experiments: tuple[str, ...]
@@ -228,7 +228,7 @@ TABLES: Mapping[str, Table] = {
     "cpu": Table(("cpu",), TIMED, cpu_sheet),
     "brain": Table(("brain",), ("ECM", "BPEC", "EGMM"), brain_sheet),
 }
-"""The tables by name, in the order of the page."""
+"""Tables by name, in page order."""
 
 
 def cells_of(name: str, plan: Plan) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""What is said about single numbers: why they are not the printed ones."""
+"""Remarks on single numbers: why they differ from the printed ones."""
 
 from egmm.reproduce.algorithms import PAPER_MODE
 from egmm.reproduce.scores import GROUPS
@@ -8,7 +8,7 @@ NOT_REACHED = "not reached from k-means, fuzzy c-means or random starts, nor on 
 
 EXPLAINED = {
     "known": {
-        "Ecoli": "thirty k-means starts have NMI 0.679 ± 0.015; the printed mean is at the upper end of what they give",
+        "Ecoli": "thirty k-means starts have NMI 0.679 ± 0.015; the printed mean is at the upper end of their range",
         "Iris": "all ten k-means starts give this score",
         "Magic": f"{NOT_REACHED}; all ten k-means starts give this score",
         "Newthyroid": f"{NOT_REACHED}. Other covariances than the paper's do better than its best (our defaults)",
@@ -17,31 +17,31 @@ EXPLAINED = {
         "Vehicle": "EBIC rises almost to the largest number tried; in a search from 2 to 6 our ten runs all choose 6",
     },
 }
-"""Why the paper's mode is not where the paper is, by what is known and by data set."""
+"""Why the paper's mode differs from the paper, by experiment and data set."""
 
 CHOICE = (
     "from ten k-means starts EBIC is highest, on average, at another number of clusters than printed; why the "
-    "paper's runs chose otherwise is not known"
+    "paper's runs chose differently is not known"
 )
-"""What can be said where the number of clusters is chosen and nothing more is known."""
+"""Default remark if the number of clusters is chosen."""
 
 PEERS_DIFFER = (
-    "Peers beyond the printed ±: the paper ran MATLAB's and R's implementations with settings it does not list "
-    "(starts, stopping, and for BPEC prototypes chosen by hand); ours are run as said above."
+    "Peers outside the printed ±: the paper ran MATLAB and R implementations with settings it does not list "
+    "(starts, stopping, and for BPEC prototypes chosen by hand); here they run as described above."
 )
 
 STARTS_CHOSEN = (
-    "The starts are a choice, made after trying several over ten seeds. The paper says *c-means* for EGMM; this is "
-    "hard c-means. From fuzzy c-means paper mode has purity 0.55 on Knowledge in place of 0.64, 0.98 on Wine in "
-    "place of 0.93, and nearly the same elsewhere. GMM and CGMM have MATLAB's start, as in the paper; from the "
-    "k-means start that EGMM has they do better, and with known C EGMM in paper mode stays first with average ranks "
-    "2.50, 2.25 and 2.44 by purity, NMI and ARI, closely before bootGMM with 3.12, 2.62 and 2.62."
+    "The starts were chosen after trying several over ten seeds. The paper says *c-means* for EGMM; here it is hard "
+    "c-means. From fuzzy c-means, paper mode has purity 0.55 on Knowledge instead of 0.64, 0.98 on Wine instead of "
+    "0.93, and nearly the same elsewhere. GMM and CGMM have MATLAB's start, as in the paper; from EGMM's k-means start "
+    "they do better, and with known C EGMM in paper mode stays first with average ranks 2.50, 2.25 and 2.44 by "
+    "purity, NMI and ARI, just ahead of bootGMM with 3.12, 2.62 and 2.62."
 )
-"""What other starts would give; measured beside the ten runs of the page."""
+"""Results of other starts, measured in addition to the ten runs of the page."""
 
 
 def explain(sheet: Sheet) -> None:
-    """Add a note for the data sets where the paper's mode is beyond the printed spread, one for each reason."""
+    """Add a note for data sets where the paper's mode is outside the printed spread, one per reason."""
     group = GROUPS[sheet.name][0] if sheet.name in GROUPS else "unknown"
     notes: dict[str, list[str]] = {}
     for number in sheet.numbers:

@@ -1,4 +1,4 @@
-"""Where rows come from: arrays, files, clusters of machines."""
+"""Sources of rows: arrays, files, Dask collections."""
 
 from collections.abc import Iterable, Sequence
 from glob import glob
@@ -20,25 +20,23 @@ def scan(
     weight: str | None = None,
     header: bool | None = None,
 ) -> FileRows:
-    """Rows in files, for `EGMM.fit`, `predict` and `select_model`; the files are never loaded whole.
+    """Scan files as rows for `EGMM.fit`, `predict` and `select_model`, without loading them whole.
 
     Parameters
     ----------
     paths : path, glob pattern, directory, or list of paths
-        CSV, TSV, Parquet, Feather or npy files of one format; text may be packed by gzip (.csv.gz). Between the columns
-        of text files there may be commas, semicolons, tabs or single blanks. A directory is searched for them,
-        subdirectories too, but for names that begin with a dot or an underscore; files are read in the order of their
-        names.
+        CSV, TSV, Parquet, Feather or npy files of one format; text files may be compressed by gzip (.csv.gz) and
+        delimited by commas, semicolons, tabs or single spaces. Directories are searched recursively, without names that
+        begin with a dot or an underscore. Files are read in the order of their names.
     columns : sequence of str, default=None
-        Columns to use as features: numbers, or true and false, which are 1 and 0; None means all but `weight` and the
-        rows' index. That is, a warning says so, the index of a pandas or Dask data frame and any column without a name
-        (or 'Unnamed: 0', as pandas calls it). Names and types are checked at once.
+        Columns to use as features: numbers, or booleans, read as 1 and 0. None means all but `weight` and index
+        columns: the index of a pandas or Dask data frame, and columns without a name (or 'Unnamed: 0'), which are
+        skipped with a warning. Names and types are checked immediately.
     weight : str, default=None
-        Column with the rows' weights.
+        Column of row weights.
     header : bool, default=None
-        Whether text files begin with a line of names; where they do not, columns are x1, x2, .... None means that they
-        do unless the line is numbers, and files are refused whose first line may be either. Blanks around names do not
-        count.
+        Whether text files begin with a line of column names; if not, columns are named x1, x2, .... None detects it: a
+        numeric first line is data, and an unclear one is an error. Spaces around names are ignored.
 
     Returns
     -------
@@ -67,12 +65,12 @@ def scan(
 
 
 def is_remote(X: Any) -> bool:
-    """Whether rows are a scan or a Dask collection, which must not be loaded whole.
+    """Whether X is a scan or a Dask collection, which must not be loaded whole.
 
     Parameters
     ----------
     X : any
-        What the user gave as rows.
+        Rows, as passed by the user.
 
     Returns
     -------
@@ -87,12 +85,12 @@ def is_remote(X: Any) -> bool:
 
 
 def remote_rows(X: Any, sample_weight: Any, n_jobs: int | None) -> Any:
-    """Rows of a scan or a Dask collection; None for anything else.
+    """Row source of a scan or a Dask collection; None for anything else.
 
     Parameters
     ----------
     X : any
-        What the user gave as rows.
+        Rows, as passed by the user.
     sample_weight : any
         Weights of the rows, or None.
     n_jobs : int or None
@@ -117,7 +115,7 @@ def remote_rows(X: Any, sample_weight: Any, n_jobs: int | None) -> Any:
 
 
 def _find(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Path]:
-    """Files named, matched by patterns, or below directories, in the order of their names."""
+    """Files named, matched by patterns, or found in directories, in the order of their names."""
     named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
     files: list[Path] = []
     for name in named:
@@ -132,7 +130,7 @@ def _find(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Pa
             matches = sorted(Path(match) for match in glob(str(name), recursive=True))  # noqa: PTH207  patterns may be absolute
             found = [file for match in matches for file in ([match] if match.is_file() else _below(match))]
         if not found:
-            raise FileNotFoundError(f"paths: no CSV, Parquet, Feather or npy file at {name}.")
+            raise FileNotFoundError(f"paths: no CSV, Parquet, Feather or npy file found at {name}.")
         files.extend(found)
     if not files:
         raise ValueError("paths must name at least one file, got an empty list.")
@@ -140,7 +138,7 @@ def _find(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Pa
 
 
 def _below(directory: Path) -> list[Path]:
-    """Files of a directory that hold rows; hidden names are others' notes and unfinished files."""
+    """Data files of a directory; hidden names are metadata or unfinished files."""
     return sorted(
         file
         for file in directory.rglob("*")

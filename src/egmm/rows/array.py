@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray
+from egmm._checks import FloatArray, IntArray
 from egmm.rows.source import BLOCK_ROWS, Sum, first_unusable, number, tree_sum
 from egmm.rows.threads import Result, Threads
 
@@ -18,9 +18,9 @@ class ArrayRows:
     X : ndarray of shape (n_samples, n_features)
         Single or double precision; memory maps are read block by block too.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None means one each.
+        Row weights; None means equal weights of one.
     n_jobs : int, default=None
-        Threads; None means all cores this process may use. The result does not depend on it.
+        Number of threads; None means all available cores. Results do not depend on it.
 
     Examples
     --------
@@ -34,8 +34,15 @@ class ArrayRows:
     def __init__(self, X: FloatArray, sample_weight: FloatArray | None = None, n_jobs: int | None = None) -> None:
         self.X = X
         self.sample_weight = sample_weight
-        # A single block needs no thread beside the caller's.
+        # A single block runs in the caller's thread.
         self._threads = Threads(1 if len(X) <= BLOCK_ROWS else n_jobs)
+
+    def take(self, order: IntArray) -> Self:
+        """Some of the rows, or all in another order."""
+        weight = None if self.sample_weight is None else self.sample_weight[order]
+        taken = type(self)(self.X[order], weight, n_jobs=1)
+        taken._threads = self._threads  # Closed by the owner of the rows.
+        return taken
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,7 +56,7 @@ class ArrayRows:
         return self.shape
 
     def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:
-        """Yield (X, sample_weight) of each block, and the block's part of `aligned` where that is given."""
+        """Yield (X, sample_weight) of each block, and the block's part of `aligned` if given."""
         for first in range(0, len(self.X), BLOCK_ROWS):
             at = slice(first, first + BLOCK_ROWS)
             weight = None if self.sample_weight is None else self.sample_weight[at]
@@ -60,13 +67,13 @@ class ArrayRows:
         return tree_sum(number(self.map(function, aligned)))
 
     def map(self, function: Callable[..., Result], aligned: Any = None) -> Iterator[Result]:
-        """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
+        """Apply ``function(X, sample_weight[, aligned])`` to every block, in order."""
         return self._threads.map(function, self.blocks(aligned))
 
     def apply(self, function: Callable[..., Any], names: str | list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Apply a function of `em.assign` to every row."""
         if out is not None:
-            raise ValueError("out= is for scans of files; the result for rows in memory is returned.")
+            raise ValueError("out= is only for scans of files; results for rows in memory are returned.")
         return np.concatenate(list(self.map(function)))
 
     def first_unusable(self) -> tuple[int, int, float] | None:

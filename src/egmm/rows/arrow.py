@@ -29,29 +29,29 @@ FORMATS = {
     ".feather": "feather",
     ".arrow": "feather",
 }
-"""Arrow's formats by the end of a file's name."""
+"""Arrow's formats by file suffix."""
 
 BATCH_ROWS = 4 * BLOCK_ROWS
 BATCH_NUMBERS = 10 * BATCH_ROWS
-"""Most rows, and most numbers, that are read at a time: wide rows are read fewer at a time."""
+"""Limits on rows and on values per batch."""
 
 BATCHES_AHEAD = 8
 FILES_AHEAD = 2
 
 BUFFER_BYTES = 32 * 1024
-"""Read of a Parquet column at a time: it stays in the processor's cache until it is decoded, as whole groups do not."""
+"""Bytes of a Parquet column read at a time: they stay in the CPU cache until decoded."""
 
 
 def format_of(file: Path) -> str | None:
-    """Arrow's format of a file, by its name; None where there is none."""
-    if file.suffix == ".GZ":  # Arrow would not unpack it
+    """Arrow's format of a file by its name; None if unknown."""
+    if file.suffix == ".GZ":  # Arrow does not decompress it
         return None
     return next((kind for end, kind in FORMATS.items() if file.name.lower().endswith(end)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some of the rows of a block: columns of features, weights."""
+    """Part of the rows of a block: feature columns and weights."""
 
     columns: list[FloatArray]
     weight: FloatArray | None
@@ -66,8 +66,7 @@ class Piece:
 class ArrowRows(FileRows):
     """Rows of CSV, Parquet or Feather files.
 
-    Columns are copied into blocks by the threads that work on them, each into a block of its own that it fills again
-    and again: the copy is then found in the processor's cache.
+    Each thread copies columns into its own reusable block, which stays in the CPU cache.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class ArrowRows(FileRows):
         self._is_uniform = all(stored == self._stored[0] for stored in self._stored)
         opened = [self._dataset]
         if self._layout is not None:
-            # Files that write the columns otherwise are data sets of their own, read one after another.
+            # Files with differently written column names are separate data sets, read in sequence.
             parts = [list(files)] if self._is_uniform else [[file] for file in files]
             types = zip(parts, self._stored, strict=False)
             opened = [_open_dataset(part, self._layout, stored) for part, stored in types]
@@ -101,7 +100,7 @@ class ArrowRows(FileRows):
         super().__init__(files, names, (n_rows, len(names)), np.float32 if single else np.float64)
 
     def using(self, sample_weight: Any, n_jobs: int | None) -> Self:
-        """Return the same rows with weights (instead of a column of weights) and a number of threads."""
+        """Return the same rows with the given weights (instead of a weight column) and number of threads."""
         rows = super().using(sample_weight, n_jobs)
         rows._own = threading.local()
         return rows
@@ -144,8 +143,7 @@ class ArrowRows(FileRows):
     def _batches(self) -> Iterator[Piece]:
         first = 0
         for batch in self._record_batches():
-            self._check_nulls(batch, first)
-            columns = [_plain(column).to_numpy(zero_copy_only=False) for column in batch.columns]
+            columns = [_numbers(column) for column in batch.columns]
             weight = None if self._weight is None else np.asarray(columns.pop(), dtype=np.float64)
             if weight is not None:
                 self._check_weight(weight, first)
@@ -164,7 +162,7 @@ class ArrowRows(FileRows):
         if not self._is_feather:
             yield from _scanned(self._fragments[at], stored)
             return
-        # Arrow's scan of a Feather file keeps all that it has read of it.
+        # Arrow's scan of a Feather file keeps everything it has read in memory.
         pa = import_optional("pyarrow", "Files", "arrow")
         ipc = import_optional("pyarrow.ipc", "Files", "arrow")
         with pa.OSFile(str(self.files[at])) as stream:
@@ -174,17 +172,6 @@ class ArrowRows(FileRows):
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(stored)
 
-    def _check_nulls(self, batch: Any, first: int) -> None:
-        rows = {
-            name: int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            for name, column in zip(self._columns, batch.columns, strict=True)
-            if column.null_count
-        }
-        if rows:
-            name = min(rows, key=rows.__getitem__)
-            where = self.place(first + rows[name])
-            raise ReadError(f"column {name!r} has no value (null) at {where}; drop or impute such rows.")
-
     def _check_weight(self, weight: FloatArray, first: int) -> None:
         bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if len(bad):
@@ -192,7 +179,7 @@ class ArrowRows(FileRows):
             raise ReadError(f"column {self._weight!r} must hold weights >= 0, but has {value:g} at {where}.")
 
     def _check_schemas(self, files: Sequence[Path], table: "Table") -> list[dict[str, Any]]:
-        """Arrow's names of the columns in each of the files, and types to read: every file has them, as numbers."""
+        """Stored names of the columns in each file, and the types to read; every file must have them as numbers."""
         pa = import_optional("pyarrow", "Files", "arrow")
         all_stored: list[dict[str, Any]] = []
         for file, fragment in zip(files, table.dataset.get_fragments(), strict=True):
@@ -210,22 +197,22 @@ class ArrowRows(FileRows):
         return all_stored
 
     def _check_stored(self, name: str, file: Path, kind: Any) -> Any:
-        """Return the type of a column, a number's, and the same in all files."""
+        """Type of a column, which must be numeric and the same in all files."""
         pa = import_optional("pyarrow", "Files", "arrow")
         entry = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (_is_number(entry) or pa.types.is_decimal(entry)):
-            raise ReadError(f"column {name!r} of {file} is {kind}, no number; choose others with columns.")
+            raise ReadError(f"column {name!r} of {file} is {kind}, not numeric; select others with columns.")
         expected = self._dataset.schema.field(name).type
         if kind != expected:
             raise ReadError(f"column {name!r} of {file} is {kind}, but {expected} in {self._dataset.files[0]}.")
         return kind
 
     def _check_guessed(self, name: str, file: Path, kind: Any) -> Any:
-        """Return the type to read a column of a CSV file as: truth values, or numbers whatever they begin with."""
+        """Type for reading a CSV column: boolean or float, whatever the first values look like."""
         pa = import_optional("pyarrow", "Files", "arrow")
         if not (_is_number(kind) or pa.types.is_null(kind)):
             where = self._first_text(file, {name: pa.float64()})
-            raise ReadError(where or f"column {name!r} of {file} is {kind}, no number.")
+            raise ReadError(where or f"column {name!r} of {file} is {kind}, not numeric.")
         return kind if pa.types.is_boolean(kind) else pa.float64()
 
     def _count_or_name(self, at: int, file: Path) -> int:
@@ -236,7 +223,7 @@ class ArrowRows(FileRows):
             raise ReadError(f"cannot read {file}: {error}") from error
 
     def _diagnosis(self, error: Exception) -> str:
-        """Say what Arrow could not read and where, at the cost of reading it once more."""
+        """Locate what Arrow could not read, by reading it again."""
         pa = import_optional("pyarrow", "Files", "arrow")
         for file, stored in zip(self.files, self._stored, strict=True):
             found = self._first_text(file, dict(zip(self._columns, stored.values(), strict=True)))
@@ -251,7 +238,7 @@ class ArrowRows(FileRows):
         return f"cannot read {', '.join(map(str, self.files[:3]))}: {error}"
 
     def _first_text(self, file: Path, kinds: Mapping[str, Any]) -> str | None:
-        """Find the first entry of a CSV file that is not of its column's kind: a number, or true or false."""
+        """Find the first entry of a CSV file that is not a number, or not a boolean in a boolean column."""
         if self._layout is None:
             return None
         pa = import_optional("pyarrow", "Files", "arrow")
@@ -265,46 +252,52 @@ class ArrowRows(FileRows):
                     text = record.get(name)
                     is_truth = pa.types.is_boolean(kind)
                     if text and not (text in TRUTHS if is_truth else is_number(text)):
-                        wanted = "neither true nor false" if is_truth else "no number"
+                        wanted = "neither true nor false" if is_truth else "not a number"
                         where = f"column {name!r} has {text!r}, {wanted}, at {place_in(file, row)}"
                         if is_number(text.replace(",", ".")):
                             return f"{where}; write numbers with a decimal point."
-                        return f"{where}; choose others with columns (--columns)."
+                        return f"{where}; select other columns with columns (--columns)."
         return None
 
 
 def _is_number(kind: Any) -> bool:
-    """Whether values of one of Arrow's types are numbers; true and false are 1 and 0."""
+    """Whether an Arrow type is numeric; booleans count as 1 and 0."""
     types = import_optional("pyarrow", "Files", "arrow").types
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
 
 
 def decoded(column: Any) -> Any:
-    """A column without codes of categories: Arrow's NumPy arrays of them have the last one where there is none."""
+    """Decode a dictionary column: Arrow's NumPy conversion would turn nulls into the last category."""
     types = import_optional("pyarrow", "Files", "arrow").types
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
+def _numbers(column: Any) -> Any:
+    """A column as a NumPy array; nulls are NaN."""
+    values = _plain(column).to_numpy(zero_copy_only=False)
+    return values.astype(np.float64) if values.dtype.kind == "O" else values
+
+
 def _plain(column: Any) -> Any:
-    """Arrow's array of numbers that NumPy has; decimal numbers become the nearest ones."""
+    """Convert to a NumPy type; decimals become the nearest doubles."""
     pa = import_optional("pyarrow", "Files", "arrow")
     column = decoded(column)
-    # Arrow's own cast of decimal numbers errs in the last digit.
+    # Arrow's cast of decimals is off in the last digit.
     return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_decimal(column.type) else column
 
 
 def _choose(
     file: Path, table: "Table", columns: Sequence[str] | None, weight: str | None
 ) -> tuple[list[str], list[str]]:
-    """Return the features' columns, and all columns to read."""
+    """Feature columns, and all columns to read."""
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, got the string {columns!r}.")
     present = table.names
     if table.layout is not None:
-        # As the names are written in a text file: blanks around them do not count.
+        # As in text files, spaces around names are ignored.
         columns, weight = None if columns is None else [*map(_stripped, columns)], _stripped(weight)
     index = [name for name in table.index_names if name != weight] if columns is None else []
-    for note in told_index(index):
+    for note in index_notes(index):
         warnings.warn(note, stacklevel=4)
     names = [name for name in present if name not in (weight, *index)] if columns is None else list(columns)
     if not names:
@@ -315,26 +308,26 @@ def _choose(
         if name not in times_present:
             raise ValueError(f"{file} has no column {name!r}; it has {list(present)}.")
         if max(times_wanted[name], times_present[name]) > 1:
-            raise ValueError(f"columns must be distinct, and weight none of them, but {name!r} is there twice.")
+            raise ValueError(f"columns and weight must be distinct, but {name!r} appears twice.")
     return names, wanted
 
 
 class Table(NamedTuple):
-    """Files opened as one data set, all columns and types."""
+    """Files opened as one data set, with all columns and types."""
 
     dataset: Any
     names: list[str]
     """Names of the columns, in the data set's order."""
     layout: Layout | None
-    """Of CSV files."""
+    """For CSV files."""
 
     @property
     def index_names(self) -> list[str]:
-        """Names of the columns that are the rows' index."""
+        """Names of the index columns."""
         return index_of(self.dataset.schema, self.names)
 
     def values(self, name: str, *, as_text: bool = False) -> Iterator[Any]:
-        """Yield Arrow's arrays of a column, file by file; those of CSV files as bytes where `as_text`."""
+        """Yield Arrow's arrays of a column, file by file; for CSV files as bytes if `as_text`."""
         pa = import_optional("pyarrow", "Files", "arrow")
         files, dataset = [Path(file) for file in self.dataset.files], self.dataset
         schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
@@ -347,21 +340,21 @@ class Table(NamedTuple):
 
 
 def open_table(files: Sequence[Path], header: bool | None = None) -> Table:
-    """Open files; nothing but names and types is read. CSV files are laid out as the first of them."""
+    """Open files, reading only names and types. All CSV files share the layout of the first."""
     layout = layout_of(files[0], header) if format_of(files[0]) == "csv" else None
     dataset = _open_dataset(files, layout)
     return Table(dataset, _names(dataset.schema, layout), layout)
 
 
 def _stored(wanted: Sequence[str], file: Path, schema: Any, table: Table) -> list[str]:
-    """Arrow's names of columns in one of the files."""
+    """Stored column names in one of the files."""
     names = _names(schema, table.layout)
     times = Counter(names)
     for name in wanted:
         if name not in times:
             raise ReadError(f"{file} has no column {name!r}, but {table.dataset.files[0]} has; it has {names}.")
         if times[name] > 1:
-            raise ReadError(f"{file} has two columns {name!r}; blanks around names do not count.")
+            raise ReadError(f"{file} has two columns {name!r}; spaces around names are ignored.")
     stored = dict(zip(names, schema.names, strict=True))
     return [stored[name] for name in wanted]
 
@@ -372,21 +365,21 @@ def _names(schema: Any, layout: Layout | None) -> list[str]:
 
 
 def index_of(schema: Any, names: Sequence[str]) -> list[str]:
-    """Columns that number or name the rows: what pandas says is their index, and those without a name.
+    """Index columns: those declared by pandas metadata, and those without a name.
 
-    Without a name an index is in text files, and pandas then calls it 'Unnamed: 0'.
+    Text files store an index without a name, which pandas reads as 'Unnamed: 0'.
     """
     declared = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in names if name in declared or not name or name.startswith("Unnamed: ")]
 
 
-def told_index(index: Sequence[str]) -> list[str]:
-    """Say which columns are left out as the rows' index, if there are any."""
+def index_notes(index: Sequence[str]) -> list[str]:
+    """Warning about index columns that are skipped, if any."""
     if not index:
         return []
     listed = f"column{'' if len(index) == 1 else 's'} {', '.join(map(repr, index))}"
-    what = f"Left out as the index of the rows, as pandas and R write it: {listed}"
-    return [f"{what}; a column that has a name can be chosen with columns (--columns)."]
+    what = f"Skipped as an index written by pandas or R: {listed}"
+    return [f"{what}; a named column can be selected with columns (--columns)."]
 
 
 def _stripped(name: Any) -> Any:
@@ -394,7 +387,7 @@ def _stripped(name: Any) -> Any:
 
 
 def _scanned(part: Any, stored: Sequence[str]) -> Iterator[Any]:
-    """Batches of a data set or a file, a few read ahead."""
+    """Batches of a data set or a file, with read-ahead."""
     batches: Iterator[Any] = part.scanner(
         columns=list(stored),
         batch_size=max(1, min(BATCH_ROWS, BATCH_NUMBERS // len(stored))),
@@ -406,7 +399,7 @@ def _scanned(part: Any, stored: Sequence[str]) -> Iterator[Any]:
 
 
 def _open_dataset(files: Sequence[Path], layout: Layout | None, types: Mapping[str, Any] | None = None) -> Any:
-    """Open files as one data set; of CSV files, columns with a type in `types` are read as that."""
+    """Open files as one data set; `types` sets the types of CSV columns."""
     pa = import_optional("pyarrow", "Files", "arrow")
     dataset = import_optional("pyarrow.dataset", "Files", "arrow")
     kind: Any = format_of(files[0])

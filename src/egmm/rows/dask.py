@@ -1,4 +1,4 @@
-"""Rows in a Dask array or data frame: every pass is one task per chunk and a tree of additions where the chunks are."""
+"""Rows in a Dask array or data frame: a pass is one task per chunk and a tree of additions on the workers."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -23,26 +23,26 @@ from egmm.rows.source import (
 from egmm.rows.threads import one_blas_thread
 
 FAN_IN = 16
-"""Chunks' sums added per task."""
+"""Number of sums added per task."""
 
 
 class DaskRows:
-    """Rows of a Dask collection; the sums are made by its workers, only they travel.
+    """Rows of a Dask collection; workers compute the sums, and only sums are transferred.
 
     Parameters
     ----------
     X : dask Array of shape (n_samples, n_features) or dask DataFrame
-        Rows; a chunk holds whole rows.
+        Rows; each chunk must hold whole rows.
     sample_weight : dask Array, dask Series or array-like of shape (n_samples,), default=None
-        Weights of the rows.
+        Row weights.
     """
 
     def __init__(self, X: Any, sample_weight: Any = None) -> None:
         self._dask = import_optional("dask", "Dask collections", "dask")
-        if not hasattr(type(X), "to_delayed"):  # a Delayed itself has whatever attribute it is asked for
+        if not hasattr(type(X), "to_delayed"):  # a Delayed object has every attribute
             raise TypeError(f"X must be a Dask array or data frame (dask.array.from_delayed), got {type(X).__name__}.")
         self._is_frame = hasattr(X, "columns") and X.ndim == 2
-        # scikit-learn's rule: only text is a name.
+        # As in scikit-learn, only strings are feature names.
         has_names = self._is_frame and all(isinstance(name, str) for name in X.columns)
         self.feature_names = list(X.columns) if has_names else None
         self._chunks = _frame_chunks(X) if self._is_frame else _array_chunks(X)
@@ -54,7 +54,7 @@ class DaskRows:
 
     @cached_property
     def _lengths(self) -> list[int]:
-        """Rows of each chunk, counted by the workers where Dask does not know."""
+        """Rows of each chunk, counted by the workers if unknown."""
         if not np.isnan(self._known).any():
             return [int(length) for length in self._known]
         count = self._dask.delayed(len)
@@ -67,7 +67,7 @@ class DaskRows:
 
     @property
     def size(self) -> tuple[float, int]:
-        """Number of rows, infinite where Dask does not know it, and of features."""
+        """Numbers of rows (infinite if unknown) and features."""
         n_rows = float(np.sum(self._known))
         return np.inf if np.isnan(n_rows) else n_rows, self._n_features
 
@@ -91,10 +91,10 @@ class DaskRows:
     def apply(self, function: Callable[..., Any], names: str | list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Lazily apply a function of `em.assign` to every row.
 
-        It gives a Dask array: a number with one name, or a column for each of a list of names.
+        Returns a Dask array: one-dimensional for a single name, one column per name for a list.
         """
         if out is not None:
-            raise ValueError("out= is for scans of files; a Dask result is lazy: store it with its own methods.")
+            raise ValueError("out= is only for scans of files; store the lazy Dask result with its own methods.")
         array = import_optional("dask.array", "Dask collections", "dask")
         delayed = self._dask.delayed
         others = () if isinstance(names, str) else (len(names),)
@@ -123,14 +123,14 @@ class DaskRows:
         return f"row {row}"
 
     def _row_parts(self, name: str, values: Any) -> list[Any]:
-        """Values that belong to rows, cut as the rows are."""
+        """Per-row values, chunked like the rows."""
         if values is None:
             return [None] * len(self._chunks)
         if hasattr(type(values), "to_delayed"):
             if values.ndim == 1 and getattr(values.dtype, "kind", "O") not in "fiub":
                 raise TypeError(f"{name} must be numeric, got a Dask {type(values).__name__} of dtype {values.dtype}.")
             if hasattr(values, "to_dask_array"):
-                # Nullable numbers become NaN where they have no value.
+                # Nulls of nullable columns become NaN.
                 values = values.astype(np.float64).to_dask_array(lengths=True)
             if np.isnan(values.shape).any():
                 values = values.compute_chunk_sizes()
@@ -140,14 +140,14 @@ class DaskRows:
         checked = check_sample_weight(values, self.shape[0]) if name == "sample_weight" else np.asarray(values)
         assert checked is not None
         parts = np.split(checked, np.cumsum(self._lengths)[:-1])
-        # They go to the workers once, not with every pass.
+        # Sent to the workers once, not with every pass.
         return list(self._dask.persist(*[self._dask.delayed(part) for part in parts]))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to close: the cluster is the user's."""
+        """Close nothing: the cluster belongs to the user."""
 
 
 def _frame_chunks(X: Any) -> list[Any]:
@@ -167,14 +167,14 @@ def _array_chunks(X: Any) -> list[Any]:
         raise TypeError(f"X must be numeric, got a Dask array of dtype {X.dtype}.")
     if X.numblocks[1] > 1:
         raise ValueError(
-            f"X is cut between columns (chunks {X.chunks[1]}), but a chunk must hold whole rows: "
+            f"X is chunked along columns (chunks {X.chunks[1]}), but each chunk must hold whole rows; "
             "use X.rechunk({0: 'auto', 1: -1})."
         )
     return list(X.to_delayed().ravel())
 
 
 def _values(chunk: Any) -> FloatArray:
-    """A chunk as an array of floats; nullable columns become NaN where they have no value."""
+    """A chunk as a float array; nulls become NaN."""
     check_unmasked("A chunk of X", chunk)
     if hasattr(chunk, "dtypes") and not all(isinstance(dtype, np.dtype) for dtype in chunk.dtypes):
         values = chunk.to_numpy(np.float64, na_value=np.nan)
@@ -187,17 +187,15 @@ def _values(chunk: Any) -> FloatArray:
 
 
 def _check_kind(name: str, values: Any) -> None:
-    """Refuse a chunk that is not what the collection was declared to be: a cast would make numbers of anything."""
+    """Refuse a chunk whose type differs from the declared one: a cast would convert anything to numbers."""
     if values.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} was declared numeric, but a chunk of it is of dtype {values.dtype}; mend its meta data."
-        )
+        raise TypeError(f"{name} was declared numeric, but a chunk has dtype {values.dtype}; correct its metadata.")
 
 
 def _chunk_sums(
     chunk: Any, weight: Any, part: Any, function: Callable[..., Sum], block: int, row: int
 ) -> list[Node[Sum]]:
-    """Sums of one chunk's blocks, as far as they can be added; its first block and row have these numbers."""
+    """Partial sums of one chunk's blocks; `block` and `row` are the numbers of its first block and row."""
     check_unmasked("A chunk of sample_weight", weight)
     own = None if weight is None else _checked_weight(np.asarray(weight), row)
     with ArrayRows(_values(chunk), own, n_jobs=1) as rows, one_blas_thread():

@@ -1,4 +1,4 @@
-"""Rows in files larger than memory, read block by block as often as needed; npy files are read here."""
+"""Rows in files larger than memory, read block by block in every pass; includes npy files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
@@ -16,35 +16,35 @@ from egmm.rows.threads import Result, Threads
 from egmm.rows.write import check_out, write_parquet
 
 SUMS_AHEAD = 8
-"""Sums per thread that may wait for an earlier one: they are small, and the reader must not wait with them."""
+"""Sums per thread that may queue behind an earlier one; they are small, and the reader must not block."""
 
 
 class Stamp(NamedTuple):
-    """What tells that a file is still the one that was scanned."""
+    """Identifies the scanned version of a file."""
 
     size: int
     modified: int
 
 
 class FileRows:
-    """Rows of files, in blocks of fixed size whatever the files' own pieces are.
+    """Rows of files, in blocks of fixed size that do not depend on the files' own chunks.
 
-    Use `scan` to make one. It is a context manager that owns its threads.
+    Created by `scan`. A context manager that owns its threads.
 
     Attributes
     ----------
     files : list of Path
-        The files, in the order they are read.
+        The files, in reading order.
     feature_names : list of str or None
-        Names of the columns, where the files have names.
+        Names of the columns, or None if the files have none.
     shape : tuple of int
-        Number of rows and of features.
+        Numbers of rows and features.
     """
 
     def __init__(self, files: Sequence[Path], names: list[str] | None, shape: tuple[int, int], dtype: Any) -> None:
         if 0 in shape:
             listed = ", ".join(map(str, files[:3]))
-            raise ValueError(f"paths must hold rows and columns, but {listed} have shape {shape}.")
+            raise ValueError(f"paths must hold at least one row and column, but {listed} has shape {shape}.")
         self.files = list(files)
         self.feature_names = names
         self.shape = shape
@@ -60,24 +60,24 @@ class FileRows:
         return self.shape
 
     def using(self, sample_weight: Any, n_jobs: int | None) -> Self:
-        """Return the same rows with weights (instead of a column of weights) and a number of threads."""
+        """Return the same rows with the given weights (instead of a weight column) and number of threads."""
         rows = copy(self)
         rows._sample_weight = check_sample_weight(sample_weight, self.shape[0])
         rows._threads = Threads(n_jobs)
         return rows
 
     def scaled(self, centre: FloatArray, scale: FloatArray) -> Self:
-        """Return the same rows, with `centre` subtracted from the columns and `scale` divided out as they are read."""
+        """Return the same rows, standardised by `centre` and `scale` as they are read."""
         rows = copy(self)
         rows._scaling = centre, scale
         return rows
 
     def pieces(self) -> Iterable[Any]:
-        """Rows of the files in order, in pieces of any length that slices cut."""
+        """Rows of the files in order, in sliceable pieces of any length."""
         raise NotImplementedError
 
     def load(self, run: Any) -> tuple[FloatArray, FloatArray | None]:
-        """Return rows and weights of a run; the arrays are the calling thread's until it loads the next."""
+        """Rows and weights of a run; the arrays are valid until the calling thread loads the next run."""
         raise NotImplementedError
 
     def count_rows(self, at: int) -> int:
@@ -85,7 +85,7 @@ class FileRows:
         raise NotImplementedError
 
     def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:
-        """Yield (X, sample_weight) of each block, and the block's part of `aligned` where that is given."""
+        """Yield (X, sample_weight) of each block, and the block's part of `aligned` if given."""
         return (self._loaded(run, first, aligned) for run, first in self._checked_runs())
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
@@ -93,7 +93,7 @@ class FileRows:
         return tree_sum(number(self.map(function, aligned, SUMS_AHEAD)))
 
     def map(self, function: Callable[..., Result], aligned: Any = None, ahead: int = 2) -> Iterator[Result]:
-        """Apply ``function(X, sample_weight[, aligned])`` to every block; results come in block order."""
+        """Apply ``function(X, sample_weight[, aligned])`` to every block, in order."""
         return self._threads.map(partial(self._apply_to_run, function, aligned), self._checked_runs(), ahead)
 
     def apply(
@@ -103,15 +103,15 @@ class FileRows:
         out: str | PathLike[str] | None = None,
         metadata: dict[bytes, bytes] | None = None,
     ) -> Any:
-        """Apply a function of `em.assign` to every row, to a Parquet file, or in memory where it gives one number.
+        """Apply a function of `em.assign` to every row, into a Parquet file, or into memory for one number per row.
 
-        It gives a number with one name, or a column for each of a list of names.
+        A single name gives one number per row, a list of names one column each.
         """
         columns = [names] if isinstance(names, str) else names
         if out is not None:
             return write_parquet(check_out(out, self.files), self.map(function), columns, metadata)
         if len(columns) > 1:
-            raise ValueError(f"{len(columns)} numbers for each of {self.shape[0]} rows: name a Parquet file with out=.")
+            raise ValueError(f"The result has {len(columns)} columns per row; pass out= with a Parquet file name.")
         return np.concatenate(list(self.map(function)))
 
     def first_unusable(self) -> tuple[int, int, float] | None:
@@ -119,7 +119,7 @@ class FileRows:
         return first_unusable(self.blocks())
 
     def place(self, row: int) -> str:
-        """Name the file and the row within it of a row counted over all files."""
+        """Name the file, and the row within it, of a row counted over all files."""
         for at, file in enumerate(self.files):
             count = self.count_rows(at)
             if row < count:
@@ -128,7 +128,7 @@ class FileRows:
         raise IndexError(row)
 
     def runs(self) -> Iterator[list[Any]]:
-        """Yield blocks of BLOCK_ROWS rows, the last one shorter, as the pieces that `load` joins."""
+        """Yield blocks of BLOCK_ROWS rows (the last may be shorter) as pieces for `load` to join."""
         parts: list[Any] = []
         missing = BLOCK_ROWS
         for piece in self.pieces():
@@ -145,13 +145,13 @@ class FileRows:
             yield parts
 
     def check_unchanged(self) -> None:
-        """Say which file is no longer the one that was scanned."""
+        """Raise if a file has changed since it was scanned."""
         for file, stamp in zip(self.files, self._stamps, strict=True):
             if _stamp(file) != stamp:
                 raise ReadError(f"{file} has changed since it was scanned; scan it again and refit.")
 
     def _checked_runs(self) -> Iterator[tuple[Any, int]]:
-        """Yield runs with the number of their first row; the files are the same before and after."""
+        """Yield runs with the number of their first row; check before and after that files are unchanged."""
         self.check_unchanged()
         first = 0
         for run in self.runs():
@@ -159,7 +159,7 @@ class FileRows:
             first += sum(map(len, run))
         self.check_unchanged()
         if first != self.shape[0]:
-            raise ReadError(f"{self.files[0]} and others held {self.shape[0]} rows when scanned, but {first} now.")
+            raise ReadError(f"{self.files[0]} and others had {self.shape[0]} rows when scanned, but have {first} now.")
 
     def _loaded(self, run: Any, first: int, aligned: Any) -> tuple[Any, ...]:
         X, weight = self.load(run)
@@ -188,7 +188,7 @@ class NpyRows(FileRows):
 
     def __init__(self, files: Sequence[Path], columns: Sequence[str] | None, weight: str | None) -> None:
         if columns is not None or weight is not None:
-            raise ValueError("npy files have no column names: columns and weight must be None.")
+            raise ValueError("npy files have no column names; columns and weight must be None.")
         self._arrays = [open_npy(file) for file in files]
         n_features = self._arrays[0].shape[1]
         for file, array in zip(files, self._arrays, strict=True):
@@ -203,7 +203,7 @@ class NpyRows(FileRows):
         return self._arrays
 
     def load(self, run: list[FloatArray]) -> tuple[FloatArray, None]:
-        """Return the rows where they are, or joined where they cross files."""
+        """Return the rows as a view, or joined if they cross files."""
         rows = run[0] if len(run) == 1 else np.concatenate(run)
         return np.asarray(rows, dtype=self.dtype), None
 
@@ -213,35 +213,35 @@ class NpyRows(FileRows):
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name in a directory is of others' notes or unfinished files, not of rows."""
+    """Whether a name in a directory is of metadata or an unfinished file."""
     return name.startswith((".", "_"))
 
 
 def place_in(file: Path, row: int) -> str:
-    """Name a row of a file; what it is counted from is said, because lines are counted otherwise."""
-    return f"row {row} (counted from 0) of {file}"
+    """Name a row of a file, counted from one as in the files that commands write."""
+    return f"row {row + 1} (counted from 1) of {file}"
 
 
 def _stamp(file: Path) -> Stamp:
     try:
         status = file.stat()
     except OSError as error:
-        raise ReadError(f"{file} cannot be read any more: {error.strerror}.") from error
+        raise ReadError(f"{file} can no longer be read: {error.strerror}.") from error
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
 def open_npy(file: Path) -> FloatArray:
-    """Map the table of an npy file into memory, or say why it is none."""
+    """Memory-map the matrix of an npy file."""
     try:
         with file.open("rb") as stream:
-            # Of anything else numpy.load would suppose that it is a pickle, and advise to load it.
+            # numpy.load takes any other file for a pickle and suggests allow_pickle.
             if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
-                raise ReadError(f"{file} is no readable npy file: it must be one that numpy.save has written.")
+                raise ReadError(f"{file} is not a valid npy file; write it with numpy.save.")
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except ReadError:
         raise
     except (ValueError, OSError, EOFError) as error:
-        raise ReadError(f"{file} is no readable npy file: {error}") from error
+        raise ReadError(f"{file} is not a valid npy file: {error}") from error
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise ReadError(f"{file} must hold a two-dimensional array of numbers, got shape {array.shape}, {array.dtype}.")
     return array

@@ -1,4 +1,4 @@
-"""What every source of rows offers: blocks of rows in a fixed order, and sums over them."""
+"""The interface of row sources: blocks of rows in a fixed order, and sums over them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -8,29 +8,29 @@ import numpy as np
 from egmm._checks import LARGEST, unusable
 
 BLOCK_ROWS = 16_384
-"""Rows per partial sum. Fixed, so that the number of threads never changes a result."""
+"""Rows per partial sum. Fixed, so that results do not depend on the number of threads."""
 
 
 class ReadError(ValueError):
-    """Rows cannot be read, whatever the model: a file is damaged, has changed, or holds something that is no number."""
+    """Rows cannot be read: a file is damaged, has changed, or holds non-numeric values."""
 
 
 class UnusableRowsError(ValueError):
-    """Some row has no density: an entry is not finite, or too large."""
+    """A row has no density: an entry is not finite, or too large."""
 
 
 class Additive(Protocol):
-    """A result of one block that adds to another's."""
+    """Result of one block that can be added to another's."""
 
     def plus(self, other: Self) -> Any:
-        """Return the result of both blocks together."""
+        """Return the sum of both results."""
 
 
 Sum = TypeVar("Sum", bound=Additive)
 
 
 class RowSource(Protocol):
-    """Rows that can be read as often as needed, wherever they are."""
+    """Rows that can be read repeatedly, wherever they are stored."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,7 +38,7 @@ class RowSource(Protocol):
 
     @property
     def size(self) -> tuple[float, int]:
-        """Number of rows, infinite where counting them would take a pass, and of features."""
+        """Numbers of rows (infinite if counting would take a pass) and features."""
 
     def reduce(self, function: Callable[..., Sum], aligned: Any = None) -> Sum:
         """Apply ``function(X, sample_weight[, aligned])`` to every block and add the results by `tree_sum`."""
@@ -47,7 +47,7 @@ class RowSource(Protocol):
         """Row, column and value of the first entry that is not finite or too large."""
 
     def place(self, row: int) -> str:
-        """Name a row as its owner would look for it."""
+        """Describe where a row is, for error messages."""
 
 
 class Node(NamedTuple, Generic[Sum]):
@@ -59,10 +59,10 @@ class Node(NamedTuple, Generic[Sum]):
 
 
 def merge_nodes(nodes: Iterable[Node[Sum]]) -> list[Node[Sum]]:
-    """Add neighbours wherever they are the halves of an aligned run of blocks: 0-1, 2-3, 0-3, 4-5, ...
+    """Add neighbours that are the halves of an aligned run of blocks: 0-1, 2-3, 0-3, 4-5, ...
 
-    Which sums are added to which depends on the blocks' numbers alone, so a machine that holds some of the blocks can
-    add up its own and the whole still has the same bits.
+    The order of additions depends only on block numbers, so a worker can add up its own blocks and the total is still
+    bit-identical.
     """
     stack: list[Node[Sum]] = []
     for node in nodes:
@@ -75,7 +75,7 @@ def merge_nodes(nodes: Iterable[Node[Sum]]) -> list[Node[Sum]]:
 
 
 def tree_sum(nodes: Iterable[Node[Sum]]) -> Sum:
-    """Add up all blocks, given in order."""
+    """Sum of all blocks, given in order."""
     *rest, last = merge_nodes(nodes)
     total = last.value
     for node in reversed(rest):
@@ -89,10 +89,10 @@ def number(values: Iterable[Sum], first: int = 0) -> Iterable[Node[Sum]]:
 
 
 def first_unusable(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite or too large."""
+    """Row, column and value of the first entry that is infinite or too large; NaN is a missing cell."""
     first = 0
     for X, _ in blocks:
-        bad = np.argwhere(~(np.abs(X) < LARGEST))
+        bad = np.argwhere(np.abs(X) >= LARGEST)
         if len(bad):
             row, column = (int(at) for at in bad[0])
             return first + row, column, float(X[row, column])
@@ -101,7 +101,7 @@ def first_unusable(blocks: Iterable[tuple[Any, ...]]) -> tuple[int, int, float] 
 
 
 def bad_entry(rows: RowSource, names: Iterable[str] | None = None, within: str = "") -> ValueError | None:
-    """Return the error that names the first entry of rows that is not finite or too large; None where there is none."""
+    """Error that names the first entry that is not finite or too large; None if there is none."""
     found = rows.first_unusable()
     if found is None:
         return None

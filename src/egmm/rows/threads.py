@@ -1,4 +1,4 @@
-"""Threads that work on blocks of rows, a few ahead of what has been asked for."""
+"""Threads that process blocks of rows, a few ahead of the consumer."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ class Threads:
     Parameters
     ----------
     n_jobs : int or None
-        Threads, as `resolve_jobs` takes them. With one, the caller's thread does the work.
+        Number of threads, as in `resolve_jobs`. One means the caller's thread.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
@@ -31,7 +31,7 @@ class Threads:
     def map(
         self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]], ahead: int = 2
     ) -> Iterator[Result]:
-        """Apply ``function(*block)`` to every block; results come in order, `ahead` per thread held at a time."""
+        """Apply ``function(*block)`` to every block in order, holding `ahead` results per thread."""
         if self.n_jobs == 1:
             yield from (function(*block) for block in blocks)
             return
@@ -59,7 +59,7 @@ class Threads:
 
 
 def resolve_jobs(n_jobs: Any) -> int:
-    """Return how many workers are meant: None and -1 are all cores this process may use, -2 all but one.
+    """Number of workers: None and -1 mean all available cores, -2 all but one.
 
     >>> resolve_jobs(3), resolve_jobs(-1) == resolve_jobs(None) == available_cores()
     (3, True)
@@ -84,11 +84,11 @@ def available_cores() -> int:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let matrix products and k-means use one thread: their sums, and so results, must not depend on the cores.
+    """Limit BLAS and OpenMP to one thread, so that results do not depend on the number of cores.
 
-    Blocks of rows are shared among threads instead. OpenMP's limit belongs to the calling thread, but BLAS may have one
-    for the whole process, which holds while anybody is in here: were every thread to restore it, the first to leave
-    would lift it for the others.
+    Blocks of rows are shared among threads instead. OpenMP's limit is per thread, but BLAS may have one for the whole
+    process. It holds while any caller is inside: if every thread restored it, the first to leave would lift it for the
+    others.
     """
     _limit.acquire()
     try:
@@ -99,9 +99,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 class _SharedLimit:
-    """The process's limit on threads of BLAS, while somebody wants it.
+    """The process-wide limit on BLAS threads, held while any caller needs it.
 
-    A thread of its own sets and lifts it: only the thread that set a limit may lift it (threadpoolctl 3.8).
+    A dedicated thread sets and lifts it: only the thread that set a limit may lift it (threadpoolctl 3.8).
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _SharedLimit:
 
 _limit = _SharedLimit()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]  # the child has none of the threads
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]  # threads do not survive a fork
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Results for rows that do not fit in memory, written to Parquet as they come."""
+"""Results too large for memory, written to Parquet block by block."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from egmm._checks import import_optional
 from egmm._files import replacing
 
 GROUP_BYTES = 2**25
-"""Size of a row group before compression: large enough to be read fast, small enough to be held."""
+"""Size of a row group before compression: large enough for fast reading, small enough for memory."""
 
 
 def check_out(out: str | PathLike[str], sources: Sequence[Path]) -> Path:
-    """Return the path to write to, if it can be one."""
+    """Validate the path to write to."""
     path = Path(out)
     if path.suffix.lower() != ".parquet":
         raise ValueError(f"out must end in .parquet, got {path.name!r}.")
@@ -26,13 +26,13 @@ def check_out(out: str | PathLike[str], sources: Sequence[Path]) -> Path:
 
 
 def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: dict[bytes, bytes] | None) -> Path:
-    """Write results block by block to a Parquet file that appears only when it is whole."""
+    """Write results block by block to a Parquet file that appears only when complete."""
     try:
         with growing_parquet(path, metadata) as write:
             for columns in _groups(parts):
                 write(dict(zip(names, columns, strict=True)))
     except OSError as error:
-        raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; nothing was left there") from error
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; no file was written") from error
     return path
 
 
@@ -40,9 +40,9 @@ def write_parquet(path: Path, parts: Iterable[Any], names: list[str], metadata: 
 def growing_parquet(
     path: Path, metadata: dict[bytes, bytes] | None = None, *, exclusive: bool = False
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Offer a function that adds a row group, given by its columns, to a Parquet file that appears when it is whole.
+    """Yield a function that appends a row group to a Parquet file, which appears only when complete.
 
-    With `exclusive` it is an error if there is such a file by then.
+    With `exclusive`, an existing file is an error.
     """
     pa = import_optional("pyarrow", "Parquet files", "arrow")
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
@@ -61,12 +61,12 @@ def growing_parquet(
                 writer.close()
     except BaseException:
         if writer is not None:
-            writer.is_open = False  # Its file is gone; closing it later would fail once more.
+            writer.is_open = False  # Its file is gone; closing it later would fail again.
         raise
 
 
 def _groups(parts: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the columns of a row group's worth of results."""
+    """Yield the columns of one row group of results."""
     held: list[Any] = []
     n_bytes = 0
     for part in parts:

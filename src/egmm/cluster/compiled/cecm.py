@@ -1,4 +1,4 @@
-"""Masses of rows with links: one row after another, the others' held."""
+"""Masses of linked rows, one row at a time with the others fixed."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from egmm.cluster.compiled import compiled
 def least_on_simplex(a, b, m):
     """Minimise ``sum_j a_j m_j^2 + b_j m_j`` over the simplex, all a_j > 0, into `m`.
 
-    The solution is ``m_j = max(0, (t - b_j) / (2 a_j))``, with t such that the masses sum to one: sets join in the
-    order of their b_j until the next one is above t.
+    The solution is ``m_j = max(0, (t - b_j) / (2 a_j))``, with t such that the masses sum to one: sets enter in the
+    order of b_j until the next b_j exceeds t.
     """
     order = np.argsort(b)
     weights, moments, level = 0.0, 0.0, 0.0
@@ -31,7 +31,7 @@ def least_on_simplex(a, b, m):
 
 @compiled
 def sweep_linked_rows(rows, starts, partners, kinds, prices, costs, offsets, mass):
-    """Visit the rows with links: masses of least cost given those of their partners.
+    """Visit the linked rows: optimal masses given those of their partners.
 
     costs : (n, f) of a squared unit of mass; offsets : (n, f) of a unit; prices : (2, f, f) of a link of each kind.
     """

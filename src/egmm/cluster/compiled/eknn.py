@@ -1,4 +1,4 @@
-"""Sweeps of EK-NNclus: each row takes the label that its neighbours' evidence favours most."""
+"""Sweeps of EK-NNclus: each row takes the label with the most evidence from its neighbours."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from egmm.cluster.compiled import compiled
 
 @compiled
 def sweep_labels(starts, neighbours, weights, labels, order, votes):
-    """Visit the rows in `order`; returns how many labels changed. `votes` holds a zero per label.
+    """Visit the rows in `order` and return the number of changed labels. `votes` holds a zero per label.
 
     A row keeps its label unless another one has more evidence.
     """
@@ -31,9 +31,9 @@ def sweep_labels(starts, neighbours, weights, labels, order, votes):
 
 @compiled
 def connected_groups(starts, neighbours, labels):
-    """Number the groups of rows that share a label and are linked through neighbours of the same label.
+    """Number the connected groups of rows with the same label, linked through neighbours.
 
-    A neighbour links both ways. Groups are numbered in the order of their first rows.
+    Links are symmetric. Groups are numbered in the order of their first rows.
     """
     n = len(labels)
     parent = np.arange(n)
@@ -66,7 +66,7 @@ def connected_groups(starts, neighbours, labels):
 
 @compiled
 def evidence_within(starts, neighbours, weights, labels):
-    """Half the sum of the weights of neighbours in the same cluster."""
+    """Half the sum of weights of neighbours in the same cluster."""
     total = 0.0
     for i in range(len(labels)):
         for at in range(starts[i], starts[i + 1]):
@@ -77,7 +77,7 @@ def evidence_within(starts, neighbours, weights, labels):
 
 @compiled
 def evidence_per_cluster(starts, neighbours, weights, labels, evidence):
-    """Add up in `evidence` (n, C) each row's weights by the clusters of its neighbours."""
+    """Sum each row's weights by the clusters of its neighbours into `evidence` (n, C)."""
     for i in range(len(labels)):
         for at in range(starts[i], starts[i + 1]):
             evidence[i, labels[neighbours[at]]] += weights[at]

@@ -1,7 +1,7 @@
-"""Sweeps of EVCLUS over the rows: each row's masses in turn, the others' held.
+"""Sweeps of EVCLUS: the masses of each row in turn, the others fixed.
 
 Throughout, `mass` has a row per object and `apart` the products ``z_i = Xi m_i``, with Xi marking disjoint sets: the
-conflict of two rows is ``z_i . m_j``. `links` are what `egmm.cluster.links.LinkLists` holds.
+conflict of two rows is ``z_i . m_j``. `links` are what `egmm.links.LinkLists` holds.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def _set_apart(disjoint, mass, apart, i):
 
 @compiled
 def _pull_of_links(i, starts, partners, kinds, prices, mass, b, strength):
-    """Subtract from `b` what the links of row i say: partners[starts[i]:starts[i + 1]], of kind 0 (must) or 1."""
+    """Subtract from `b` the terms of row i's links: partners[starts[i]:starts[i + 1]], of kind 0 (must) or 1."""
     f = mass.shape[1]
     for at in range(starts[i], starts[i + 1]):
         other, price = partners[at], prices[kinds[at]]
@@ -35,7 +35,7 @@ def _pull_of_links(i, starts, partners, kinds, prices, mass, b, strength):
 
 @compiled
 def sweep_all_pairs(target, disjoint, mass, apart, links, strength):
-    """Visit each row, its targets being all other rows' (n, n)."""
+    """Visit each row, with targets for all other rows (n, n)."""
     n, f = mass.shape
     starts, partners, kinds, prices = links
     gram = apart.T @ apart
@@ -60,7 +60,7 @@ def sweep_all_pairs(target, disjoint, mass, apart, links, strength):
 
 @compiled
 def sweep_listed_pairs(starts, others, targets, disjoint, mass, apart, links, strength):
-    """Visit each row, its pairs being ``others[starts[i]:starts[i + 1]]`` with their targets."""
+    """Visit each row, with pairs ``others[starts[i]:starts[i + 1]]`` and their targets."""
     f = mass.shape[1]
     link_starts, partners, kinds, prices = links
     Q, b, gradient = np.empty((f, f)), np.empty(f), np.empty(f)
@@ -98,7 +98,7 @@ def loss_of_all_pairs(target, mass, apart):
 
 @compiled
 def loss_of_listed_pairs(starts, others, targets, mass, apart):
-    """Sum of squared differences of conflict and target over the listed pairs, each listed with both of its rows."""
+    """Sum of squared differences of conflict and target over the listed pairs, each listed under both rows."""
     n, f = mass.shape
     total = 0.0
     for i in range(n):
@@ -112,7 +112,7 @@ def loss_of_listed_pairs(starts, others, targets, mass, apart):
 
 @compiled
 def both_ways(others, targets):
-    """List the pairs (i, others[i]) of every row with both of their rows, and their targets."""
+    """List the pairs (i, others[i]) under both rows, with their targets."""
     n, k = others.shape
     starts = np.zeros(n + 1, np.int64)
     for i in range(n):

@@ -3,15 +3,15 @@
 from egmm.cluster.compiled import compiled
 
 MOST_STEPS = 1000
-"""Pairs of coordinates moved for one row at most: an unfinished row goes on in the next sweep."""
+"""Maximum number of pair moves per row; an unfinished row continues in the next sweep."""
 
 
 @compiled
 def minimise_on_simplex(Q, b, m, gradient):
     """Minimise ``m' Q m / 2 - b' m`` over the simplex from the masses `m`, which are overwritten.
 
-    Mass moves from the set with the steepest slope to the one with the least, by the exact step: any quadratic that is
-    not concave along such a pair falls with every step. `gradient` is room for f numbers.
+    Mass moves from the set with the largest slope to the one with the smallest, by the exact step: any quadratic that
+    is not concave along such a pair decreases with every step. `gradient` is a buffer of f numbers.
     """
     f = len(m)
     scale = 0.0

@@ -1,1 +1,1 @@
-"""Clusterers of rows that are known by their dissimilarities."""
+"""Clusterers of rows given by dissimilarities."""

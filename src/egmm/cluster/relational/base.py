@@ -1,4 +1,4 @@
-"""What relational clusterers do alike: rows by features and a metric, or by their dissimilarities."""
+"""Base of relational clusterers: rows given by features and a metric, or by dissimilarities."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class Relational(BaseEstimator):
     """A clusterer with a parameter `metric`, 'precomputed' meaning that X holds dissimilarities."""
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X is pairwise, and not negative, where it is."""
+        """Declare pairwise non-negative input for precomputed dissimilarities."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.positive_only = is_precomputed(self.metric)
         return tags

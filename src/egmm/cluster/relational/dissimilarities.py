@@ -1,4 +1,4 @@
-"""Dissimilarities: given, or from features by any metric; and starts from them."""
+"""Dissimilarities, given or computed from features, and starts from them."""
 
 from typing import Any
 
@@ -16,17 +16,17 @@ from egmm.rows.threads import one_blas_thread
 PRECOMPUTED = "precomputed"
 
 ASYMMETRY = 1e-8
-"""Difference of the two halves of a matrix of dissimilarities, relative to its largest entry, that is rounding."""
+"""Asymmetry of a dissimilarity matrix, relative to its largest entry, that counts as rounding."""
 
 FEW_ROWS = 500
-"""Up to so many rows all coordinates are computed at once."""
+"""Up to this number of rows, all coordinates are computed at once."""
 
 COORDINATES = 10
-"""Coordinates that k-means looks at for a start from dissimilarities, or twice the number of clusters if more."""
+"""Number of coordinates for k-means starts from dissimilarities, or twice the number of clusters if larger."""
 
 
 def check_dissimilarities(D: FloatArray) -> FloatArray:
-    """Return a matrix of dissimilarities, or say what is wrong with it.
+    """Validate a matrix of dissimilarities.
 
     >>> check_dissimilarities(np.array([[0.0, 1.0], [2.0, 0.0]]))
     Traceback (most recent call last):
@@ -58,13 +58,13 @@ def _refuse(bad: Any, D: FloatArray, rule: str) -> None:
 
 
 def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None) -> FloatArray:
-    """Dissimilarities of rows to each other, or to `others`; with metric 'precomputed' they are X itself."""
+    """Dissimilarities of rows to each other, or to `others`; X itself with metric 'precomputed'."""
     if isinstance(metric, str) and metric == PRECOMPUTED:
         if others is None:
             return check_dissimilarities(X)
         _refuse(X < 0, X, "must not be negative")
         return X
-    # By differences: scikit-learn expands squares, which between near rows leaves no digits.
+    # By differences: scikit-learn expands squares, which loses precision between near rows.
     if isinstance(metric, str) and metric == "euclidean":
         return cdist(X, X if others is None else others)
     try:
@@ -73,32 +73,32 @@ def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None
     except ValueError as error:
         if isinstance(metric, str):
             raise ValueError(
-                f"metric={metric!r} cannot be used: {error}; give 'precomputed', a metric of "
-                "sklearn.metrics.pairwise_distances or a function of two rows."
+                f"metric={metric!r} cannot be used: {error}; use 'precomputed', a metric of "
+                "sklearn.metrics.pairwise_distances, or a function of two rows."
             ) from None
         raise
     return np.asarray(found, dtype=np.float64)
 
 
 def is_precomputed(metric: Any) -> bool:
-    """Whether rows are given by their dissimilarities."""
+    """Whether rows are given by dissimilarities."""
     return isinstance(metric, str) and metric == PRECOMPUTED
 
 
 def count_distinct(D: FloatArray) -> int:
-    """Count the rows at some distance from all before them."""
+    """Number of distinct rows: those at positive distance from all earlier rows."""
     return int((~np.tril(D == 0, -1).any(axis=1)).sum())
 
 
 def check_distinct(n_clusters: int, D: FloatArray) -> None:
-    """Refuse more clusters than there are distinct rows."""
+    """Raise if there are more clusters than distinct rows."""
     n_distinct = count_distinct(D)
     if n_clusters > n_distinct:
         raise ValueError(f"n_clusters={n_clusters} but X has only {n_distinct} distinct rows; use fewer clusters.")
 
 
 def classical_scaling(squared: FloatArray, n_coordinates: int) -> FloatArray:
-    """Coordinates (n, q) whose squared distances come closest to the given ones, by their leading eigenvectors.
+    """Classical multidimensional scaling: coordinates (n, q) from the leading eigenvectors.
 
     >>> x = np.array([0.0, 1.0, 5.0])
     >>> coordinates = classical_scaling(np.square(x[:, None] - x), 2)
@@ -117,7 +117,7 @@ def classical_scaling(squared: FloatArray, n_coordinates: int) -> FloatArray:
 
 
 def starting_labels(coordinates: FloatArray, n_clusters: int, init: str, random: np.random.RandomState) -> IntArray:
-    """Groups that k-means, or random centres, make of rows with coordinates; as ECM's own starts."""
+    """Labels from k-means, or from the nearest of random rows, as in the starts of ECM."""
     check_choice("init", init, STARTS)
     rows, inverse, counts = np.unique(coordinates, axis=0, return_inverse=True, return_counts=True)
     with one_blas_thread():
@@ -126,7 +126,7 @@ def starting_labels(coordinates: FloatArray, n_clusters: int, init: str, random:
 
 
 def start_coordinates(X: FloatArray, metric: Any, squared: FloatArray, n_clusters: int) -> FloatArray:
-    """Coordinates that starts look at: the features, where Euclidean distances are those of the rows."""
+    """Coordinates for starts: the features for Euclidean distances, else classical scaling."""
     if isinstance(metric, str) and metric == "euclidean":
         return X
     with one_blas_thread():
@@ -136,23 +136,23 @@ def start_coordinates(X: FloatArray, metric: Any, squared: FloatArray, n_cluster
 def nearest_dissimilarities(
     X: Any, n_neighbors: int, *, metric: Any = "euclidean", n_jobs: int | None = None
 ) -> tuple[FloatArray, IntArray]:
-    """Dissimilarities of each row to its nearest others, without those to all.
+    """Dissimilarities of each row to its nearest neighbours, without computing all pairs.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-        Rows, or with ``metric="precomputed"`` their dissimilarities.
+        Rows, or dissimilarities with ``metric="precomputed"``.
     n_neighbors : int
         Number K of neighbours, less than the number of rows.
     metric : str or callable, default='euclidean'
         'precomputed', or any metric of scikit-learn's neighbour search.
     n_jobs : int or None, default=None
-        Threads of the search; None uses all cores.
+        Number of threads; None uses all cores.
 
     Returns
     -------
     distances : ndarray of shape (n_samples, n_neighbors)
-        Rising along each row; a row is not its own neighbour.
+        Ascending in each row; a row is not its own neighbour.
     neighbours : ndarray of shape (n_samples, n_neighbors)
         Numbers of the rows.
 
@@ -170,7 +170,7 @@ def nearest_dissimilarities(
         np.fill_diagonal(D, np.inf)
         nearest = np.argsort(D, axis=1, kind="stable")[:, :n_neighbors]
         return np.take_along_axis(D, nearest, axis=1), nearest
-    # The brute search expands squares, which loses digits far from the origin.
+    # The brute-force search expands squares, which loses precision far from the origin.
     moved = rows - rows.mean(axis=0) if isinstance(metric, str) and metric == "euclidean" else rows
     search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=-1 if n_jobs is None else n_jobs)
     distances, neighbours = search.fit(moved).kneighbors()
@@ -178,6 +178,6 @@ def nearest_dissimilarities(
 
 
 def check_fewer_than_rows(name: str, value: int, n_rows: int) -> None:
-    """Refuse as many neighbours or pairs as there are rows."""
+    """Raise if there are as many neighbours or pairs as rows."""
     if value >= n_rows:
         raise ValueError(f"{name} must be less than the number of rows, got {name}={value} with {n_rows} rows.")

@@ -1,4 +1,4 @@
-"""EK-NNclus: clusters from the evidence of neighbours, their number found along the way."""
+"""EK-NNclus: clusters from the evidence of neighbours, without a given number of clusters."""
 
 from typing import Any, NamedTuple, Self
 
@@ -14,14 +14,14 @@ from egmm.cluster.relational.base import Relational
 from egmm.cluster.relational.dissimilarities import check_fewer_than_rows, nearest_dissimilarities
 
 NEAREST = 1e-6
-"""Distances below count as this one, and evidence below it as this much."""
+"""Lower bound on distances and on evidence."""
 
 MOST_NEIGHBORS, MOST_PAIRS = 200, 50_000_000
-"""Largest default number of neighbours, of a row and of all: memory grows with the latter."""
+"""Limits on the default number of neighbours, per row and in total (for memory)."""
 
 
 class Graph(NamedTuple):
-    """Neighbours and the weights of their evidence; those of row i are at ``starts[i]:starts[i + 1]``."""
+    """Neighbours and weights of their evidence; those of row i are at ``starts[i]:starts[i + 1]``."""
 
     starts: IntArray
     neighbours: IntArray
@@ -29,43 +29,45 @@ class Graph(NamedTuple):
 
 
 class EKNNClus(Relational, TransductiveClusterer):
-    r"""Clusters from the evidence of neighbours: the number of clusters is found, not given.
+    r"""Clusters from the evidence of neighbours; the number of clusters is estimated.
 
-    Each of the K nearest neighbours j of a row i says that i belongs to j's cluster, with the degree
+    Each of the K nearest neighbours j of a row i is evidence that i belongs to j's cluster, with degree
 
     .. math:: \alpha_{ij} = e^{-\gamma d_{ij}^b}, \qquad w_{ij} = -\ln(1 - \alpha_{ij}),
 
-    :math:`1/\gamma` being a quantile of all :math:`d_{ij}^b`. Rows are visited in random order, and each takes the
-    label with the largest sum of weights among its neighbours, until none changes. The masses of a row combine what its
-    neighbours say by Dempster's rule: with :math:`T_{ik}` the weights of its neighbours in cluster k,
+    where :math:`1/\gamma` is a quantile of all :math:`d_{ij}^b`. Rows are visited in random order, and each takes the
+    label with the largest sum of weights among its neighbours, until no label changes. The masses of a row combine the
+    evidence of its neighbours by Dempster's rule: with :math:`T_{ik}` the weights of its neighbours in cluster k,
 
     .. math:: m_i(\{\omega_k\}) \propto e^{T_{ik}} - 1, \qquad m_i(\Omega) \propto 1.
 
-    Rows of the same label that are not linked through neighbours of that label become different clusters. With more
-    than 63 clusters there are only labels: mass functions are limited to that many.
+    Rows with the same label that are not connected through neighbours of that label form different clusters. With more
+    than 63 clusters there are only labels and no masses.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Number K of neighbours, less than the number of rows. None: twice the root of the number of rows, at most 200,
-        and less than that for more than 250,000 rows.
+        Number K of neighbours, less than the number of rows. None: twice the square root of the number of rows, at most
+        200, and less than that for more than 250,000 rows.
     quantile : float, default=0.9
-        Quantile of :math:`d^b` that :math:`1/\gamma` is, 0 to 1. The larger, the fewer clusters.
+        Quantile, from 0 to 1, of :math:`d^b` used as :math:`1/\gamma`. Larger values give fewer clusters.
     power : float, default=1.0
         The exponent b of the distances.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         scikit-learn's neighbour search.
     symmetric : bool, default=False
-        Weigh the evidence between two rows alike in both directions, by the mean. The objective then never falls.
+        Use the mean weight of both directions between two rows. The objective then never decreases.
     init : {'rows', 'random'} or array-like of shape (n_samples,), default='rows'
-        Labels to start from: a label per row, random ones of a tenth as many labels as there are rows, or given ones.
+        Initial labels: one per row, random among a tenth as many labels as rows, or given labels.
     n_init : int, default=1
-        Number of starts, each with its own order of visits; the largest objective is kept.
+        Number of starts, each with its own visiting order; the largest objective is kept.
     max_iter : int, default=1000
-        Most sweeps over the rows.
+        Maximum number of sweeps over the rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the orders and starts.
+        Seed for visiting orders and starts.
     n_jobs : int or None, default=None
         Threads of the neighbour search; None uses all cores.
 
@@ -74,23 +76,23 @@ class EKNNClus(Relational, TransductiveClusterer):
     n_clusters_ : int
         Number of clusters found.
     masses_ : ndarray of shape (n_samples, n_focal)
-        Masses of the rows, in the order of `focal_sets_`; not there with more than 63 clusters.
+        Masses of the rows, in the order of `focal_sets_`; not available with more than 63 clusters.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest mass of each row, clusters counted in the order of their first rows.
+        Cluster with the largest mass of each row; clusters are numbered in the order of their first rows.
     focal_sets_ : FocalSets
         The single clusters and the whole frame.
     objective_ : float
-        :math:`\frac{1}{2} \sum_i \sum_j w_{ij}` over the neighbours j in the cluster of i: maximised.
+        :math:`\frac{1}{2} \sum_i \sum_j w_{ij}` over the neighbours j in the cluster of i; maximised.
     ans_ : float
         Average normalised nonspecificity of the masses, see :class:`ECM`.
     n_iter_ : int
         Number of sweeps.
     converged_ : bool
-        Whether a sweep has changed no label.
+        Whether the last sweep changed no label.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -135,9 +137,9 @@ class EKNNClus(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -167,7 +169,7 @@ class EKNNClus(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like, default=None
-            None, or what was given to `fit`: other rows have no masses.
+            None, or the rows given to `fit`; other rows have no masses.
 
         Returns
         -------
@@ -176,8 +178,8 @@ class EKNNClus(Relational, TransductiveClusterer):
         check_is_fitted(self)
         if self.n_clusters_ > MAX_CLUSTERS:
             raise ValueError(
-                f"The neighbours' evidence leaves {self.n_clusters_} clusters, more than the {MAX_CLUSTERS} of a mass "
-                "function; use labels_, or raise n_neighbors or quantile."
+                f"There are {self.n_clusters_} clusters, but mass functions are limited to {MAX_CLUSTERS} "
+                "clusters; use labels_, or raise n_neighbors or quantile."
             )
         return super().partition(X)
 
@@ -204,7 +206,7 @@ class EKNNClus(Relational, TransductiveClusterer):
         if not isinstance(self.init, str):
             given = np.asarray(self.init)
             if given.shape != (n_rows,):
-                raise ValueError(f"init must name a start or hold {n_rows} labels, got shape {given.shape}.")
+                raise ValueError(f"init must be a name or hold {n_rows} labels, got shape {given.shape}.")
             return [np.unique(given, return_inverse=True)[1].astype(np.int64) for _ in range(n_init)]
         check_choice("init", self.init, ("rows", "random"))
         if self.init == "rows":
@@ -213,7 +215,7 @@ class EKNNClus(Relational, TransductiveClusterer):
 
 
 def evidence_weights(distances: FloatArray, quantile: float, power: float) -> FloatArray:
-    """Weights w of the evidence of neighbours at the given distances, which are overwritten: there may be many."""
+    """Weights of the evidence of neighbours; `distances` is overwritten to save memory."""
     weights = np.maximum(distances, NEAREST, out=distances)
     weights **= power
     weights /= -np.quantile(weights, quantile)
@@ -243,7 +245,7 @@ def _settle(graph: Graph, labels: IntArray, max_iter: int, random: np.random.Ran
 
 
 def combined_evidence(graph: Graph, labels: IntArray) -> tuple[FocalSets, FloatArray]:
-    """Dempster's combination of the neighbours' evidence, and the sets it is about."""
+    """Dempster's combination of the neighbours' evidence, and its focal sets."""
     from egmm.cluster.compiled import eknn  # noqa: PLC0415
 
     n_clusters = int(labels.max()) + 1

@@ -1,4 +1,4 @@
-"""EVCLUS, k-EVCLUS and k-CEVCLUS: masses whose conflict follows dissimilarities."""
+"""EVCLUS, k-EVCLUS and k-CEVCLUS: masses whose conflict matches dissimilarities."""
 
 from typing import Any, NamedTuple, Self
 
@@ -18,14 +18,14 @@ from egmm.belief.masses import check_mass
 from egmm.belief.partition import CredalPartition
 from egmm.cluster.base import TransductiveClusterer
 from egmm.cluster.descent import Descent, descend
-from egmm.cluster.links import LinkLists, Links, PairForms, check_links, listed_links
 from egmm.cluster.relational.base import Relational
 from egmm.cluster.relational.dissimilarities import check_distinct, check_fewer_than_rows
 from egmm.cluster.relational.pairs import AllPairs, ListedPairs, all_pairs, sampled_pairs
+from egmm.links import LinkLists, Links, PairForms, check_links, listed_links
 
 
 class EVCLUS(Relational, TransductiveClusterer):
-    r"""Evidential clustering of dissimilarities: the more two rows differ, the more their masses are in conflict.
+    r"""Evidential clustering of dissimilarities: the conflict of two rows' masses grows with their dissimilarity.
 
     The degree of conflict :math:`\kappa_{ij} = \sum_{A \cap B = \emptyset} m_i(A) m_j(B)` of two rows is one minus the
     plausibility that they share a cluster. EVCLUS fits it to a function of their dissimilarity:
@@ -33,28 +33,30 @@ class EVCLUS(Relational, TransductiveClusterer):
     .. math:: J = \frac{\sum_{(i,j)} (\kappa_{ij} - \varphi(d_{ij}))^2}{\sum_{(i,j)} \varphi(d_{ij})^2}, \qquad
         \varphi(d) = 1 - e^{\ln(0.05)\, d^2 / d_0^2}.
 
-    The sums run over all pairs, or over `n_pairs` others of each row drawn at random (k-EVCLUS). Rows are visited in
-    turn; given the others', the masses of a row solve a small quadratic program, so J never rises. Links add
+    The sums run over all pairs, or over `n_pairs` random partners of each row (k-EVCLUS). Rows are visited in turn;
+    given the others, the masses of a row solve a small quadratic program, so J never increases. Links add
 
     .. math:: \frac{2 \xi}{|M| + |C|} \Bigl( \sum_{(i,j) \in M} \bigl( 1 - Pl_{ij}(s) + Pl_{ij}(\bar s) \bigr)
         + \sum_{(i,j) \in C} \bigl( 1 + Pl_{ij}(s) - Pl_{ij}(\bar s) \bigr) \Bigr)
 
-    for must-links M and cannot-links C, with s meaning the same cluster (k-CEVCLUS).
+    for must-links M and cannot-links C, with s the event of a shared cluster (k-CEVCLUS).
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='simple'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     d0 : float or None, default=None
-        Dissimilarity at which two rows belong to different clusters with the degree 0.95; None: the quantile 0.9 of
-        the dissimilarities used.
+        Dissimilarity at which two rows belong to different clusters with degree 0.95; None: the 0.9 quantile of the
+        dissimilarities used.
     n_pairs : int or None, default=None
-        Number of others that each row is compared with, drawn at random; None: all.
+        Number of random partners of each row; None: all.
     xi : float, default=0.5
         Weight of the links, 0 to 1.
     init : 'random', CredalPartition or array-like of shape (n_samples, n_focal), default='random'
@@ -62,18 +64,18 @@ class EVCLUS(Relational, TransductiveClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given masses are one start.
     tol : float, default=1e-9
-        Stop when J falls by no more. J lies between 0 and about 1, whatever the number of rows.
+        Stop when J decreases by at most this much. J lies between 0 and about 1 for any number of rows.
     max_iter : int, default=1000
-        Most sweeps over the rows.
+        Maximum number of sweeps over the rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts and of the pairs drawn.
+        Seed for starts and pairs.
 
     Attributes
     ----------
     masses_ : ndarray of shape (n_samples, n_focal)
         Masses of the rows, in the order of `focal_sets_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     d0_ : float
@@ -81,7 +83,7 @@ class EVCLUS(Relational, TransductiveClusterer):
     objective_ : float
         J at `masses_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each sweep; it never rises.
+        J at the start and after each sweep; it never increases.
     ans_ : float
         Average normalised nonspecificity of the masses, see :class:`ECM`.
     n_iter_ : int
@@ -91,7 +93,7 @@ class EVCLUS(Relational, TransductiveClusterer):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -142,9 +144,9 @@ class EVCLUS(Relational, TransductiveClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
-            Ignored.
+            Not used, present for API consistency.
         must_link, cannot_link : array-like of shape (n_links, 2), default=None
             Pairs of row numbers known to share a cluster, or not to.
 
@@ -189,10 +191,10 @@ class EVCLUS(Relational, TransductiveClusterer):
 def starting_masses(
     init: Any, n_init: int, n_rows: int, focal: FocalSets, random: np.random.RandomState
 ) -> list[FloatArray]:
-    """Random masses, or those given as an array or a credal partition."""
+    """Random masses, or given ones from an array or a credal partition."""
     if isinstance(init, str):
         check_choice("init", init, ("random",))
-        # Uniform numbers, brought to the sum 1, as in the original implementation.
+        # Uniform numbers, normalised to sum 1, as in the original code.
         drawn = [random.random_sample((n_rows, len(focal))) for _ in range(n_init)]
         return [mass / mass.sum(axis=1, keepdims=True) for mass in drawn]
     if isinstance(init, CredalPartition):
@@ -212,7 +214,7 @@ class ConflictLoss:
         self._pairs, self._links = pairs, links
         forms = PairForms.of(focal)
         self._disjoint = forms.disjoint
-        # A pair's price: 1 - Pl(same) is the conflict, and the plausibilities add up to it.
+        # Costs of a pair in terms of its conflict, 1 - Pl(same).
         together = forms.disjoint + forms.plausibly_apart
         self._lists: LinkLists = listed_links(links, np.stack([together, 2 - together]), n_rows)
         self._scale = 1 / pairs.size if pairs.size > 0 else 1.0
@@ -228,7 +230,7 @@ class ConflictLoss:
         return self._scale * self._pairs.loss(mass, apart) + 2 * self._link_weight * price
 
     def descend(self, mass: FloatArray, tol: float, max_iter: int) -> Descent[FloatArray]:
-        """Sweep from the given masses, which are overwritten, until J has settled."""
+        """Sweep from the given masses, which are overwritten, until J settles."""
         apart = mass @ self._disjoint
         strength = self._link_weight / (self._pairs.often * self._scale)
 

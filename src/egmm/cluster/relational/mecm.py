@@ -1,7 +1,5 @@
 """Median evidential c-means."""
 
-from typing import Any
-
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray, check_real
@@ -12,7 +10,7 @@ from egmm.cluster.relational.ecmdd import MedoidClusterer, replaced
 
 
 class MECM(MedoidClusterer):
-    r"""Median evidential c-means: prototypes are rows, and sets of clusters need none.
+    r"""Median evidential c-means: prototypes are rows, and sets of clusters have none.
 
     The squared distance of a row to a set of clusters follows from those to its clusters' medoids,
 
@@ -20,47 +18,49 @@ class MECM(MedoidClusterer):
         + \rho_{ij} \min_{k \in A_j} d_{ik}^2 \Bigr), \qquad
         \rho_{ij} = \frac{\sum_{k, l \in A_j} |d_{ik} - d_{il}|}{\eta \sum_{k, l \in A_j} d(v_k, v_l)},
 
-    so that rows at about equal distances of several medoids are near to their set. MECM minimises the objective of
-    :class:`ECM` with these distances. Given the masses, a cluster's medoid is the row of least cost among all, the
-    other medoids held: time grows with the square of the rows.
+    so that rows at about equal distances from several medoids are near to their set. MECM minimises the objective of
+    :class:`ECM` with these distances. Given the masses, a cluster's medoid is the row of lowest cost, with the other
+    medoids fixed: time is quadratic in the rows.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float or None, default=10.0
-        Distance of every row to the empty set, in units of the dissimilarities; None: their quantile 0.95.
+        Distance of every row to the empty set, in units of the dissimilarities; None: their 0.95 quantile.
     gamma : float, default=0.5
         Weight of the mean squared distance to the medoids in the distance to a set.
     eta : float, default=1.0
-        Divides the part of the nearest medoid in the distance to a set; above 0.
+        Divisor of the nearest medoid's part in the distance to a set; above 0.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters,), default='kmeans'
-        Medoids to start from: those of the groups of k-means on the leading coordinates of classical scaling (on the
-        features, for Euclidean distances), of the groups nearest to random rows, or numbers of rows.
+        Initial medoids: medoids of k-means clusters on the leading coordinates of classical scaling (on the features
+        for Euclidean distances), medoids of the rows nearest to random rows, or row numbers.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given medoids are one start.
     tol : float, default=1e-6
-        Stop when the objective has changed by no more.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of all medoids.
+        Maximum number of updates of all medoids.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
     medoids_ : ndarray of shape (n_clusters,)
-        Numbers of the rows that are medoids; they are all different.
+        Row numbers of the medoids, all distinct.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     delta_ : float
@@ -68,7 +68,7 @@ class MECM(MedoidClusterer):
     objective_ : float
         The objective at `medoids_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each update; it never rises.
+        The objective at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -78,7 +78,12 @@ class MECM(MedoidClusterer):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
+
+    Notes
+    -----
+    The formulas of the distance are taken from accounts of the paper and its published code, not checked against its
+    text, and no published numbers were there to compare with.
 
     References
     ----------
@@ -91,37 +96,6 @@ class MECM(MedoidClusterer):
     >>> mecm.medoids_, mecm.partition(X).sets()
     (array([1, 5]), array([1, 1, 1, 3, 2, 2, 2, 0]))
     """
-
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        focal_sets: Any = "pairs",
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        delta: float | None = 10.0,
-        gamma: float = 0.5,
-        eta: float = 1.0,
-        metric: Any = "euclidean",
-        init: Any = "kmeans",
-        n_init: int = 1,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.focal_sets = focal_sets
-        self.alpha = alpha
-        self.beta = beta
-        self.delta = delta
-        self.gamma = gamma
-        self.eta = eta
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     def _problem(self, D: FloatArray) -> "MedianProblem":
         self._gamma = check_real("gamma", self.gamma, 0)
@@ -148,11 +122,11 @@ class MedianProblem:
         return median_distances(self._D[state], between, self.pricing, self._gamma, self._eta)
 
     def proposal(self, sums: MassSums, state: IntArray, cluster: int) -> IntArray:
-        """State with the row of least cost as the cluster's medoid, the masses and other medoids held."""
+        """State with the row of lowest cost as the cluster's medoid, masses and other medoids fixed."""
         return replaced(state, cluster, self.medoid_costs(sums, state, cluster))
 
     def medoid_costs(self, sums: MassSums, state: IntArray, cluster: int) -> FloatArray:
-        """Cost (n,) on the sets of one cluster, were each row its medoid."""
+        """Cost (n,) on the sets of one cluster for each row as its medoid."""
         pricing, D = self.pricing, self._D
         weights = pricing.sizes * sums.masses[pricing.n_empty :] ** pricing.beta
         costs = np.zeros(len(D))
@@ -175,7 +149,7 @@ class MedianProblem:
             to_candidates[:, None] - to_others
         ).sum(axis=1)
         apart = self._D[np.ix_(others, others)].sum() + 2 * self._D[block][:, others].sum(axis=1)
-        # A candidate on top of all other medoids is told apart from none: it can be no medoid beside them.
+        # A candidate that coincides with all other medoids cannot be a medoid.
         usable = apart > 0
         gaps /= self._eta * np.where(usable, apart, 1.0)[:, None]
         costs = (self._gamma * mean + gaps * least) @ weights / (self._gamma + 1)
@@ -194,7 +168,7 @@ def median_distances(
             continue
         gaps = np.abs(to_medoids[members, None] - to_medoids[members]).sum(axis=(0, 1))
         apart = float(between[np.ix_(members, members)].sum())
-        # Medoids on top of each other leave nothing to tell them apart.
+        # Coinciding medoids cannot be distinguished.
         share_of_nearest = gaps / (eta * apart) if apart > 0 else np.zeros_like(gaps)
         found[j] = (gamma * found[j] + share_of_nearest * squared[members].min(axis=0)) / (gamma + 1)
     return found

@@ -1,4 +1,4 @@
-"""The pairs of rows whose conflict EVCLUS fits to dissimilarities: all, or some per row."""
+"""Pairs of rows whose conflict EVCLUS fits to dissimilarities: all, or some per row."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,14 @@ from sklearn.metrics import pairwise_distances
 
 from egmm._checks import FloatArray, IntArray, check_real
 from egmm.belief.moebius import row_blocks
-from egmm.cluster.links import LinkLists
 from egmm.cluster.relational.dissimilarities import dissimilarities, is_precomputed
+from egmm.links import LinkLists
 
 NEAR_CERTAIN = np.log(0.05)
-"""Two rows at the distance d0 belong to different clusters with the degree 0.95."""
+"""Two rows at distance d0 belong to different clusters with degree 0.95."""
 
 D0_QUANTILE = 0.9
-"""Quantile of the dissimilarities used that is the default of d0."""
+"""Quantile of the dissimilarities that is the default of d0."""
 
 
 class AllPairs(NamedTuple):
@@ -24,7 +24,7 @@ class AllPairs(NamedTuple):
 
     targets: FloatArray
     often: float = 2.0
-    """How often the loss counts a pair of a row: once from either side."""
+    """How often the loss counts a pair: once from either side."""
 
     @property
     def size(self) -> float:
@@ -47,7 +47,7 @@ class AllPairs(NamedTuple):
 
 
 class ListedPairs(NamedTuple):
-    """Pairs of rows, each listed with both of them: those of row i are at ``starts[i]:starts[i + 1]``."""
+    """Pairs of rows, each listed under both rows: those of row i are at ``starts[i]:starts[i + 1]``."""
 
     starts: IntArray
     others: NDArray[np.int32]
@@ -76,7 +76,7 @@ class ListedPairs(NamedTuple):
 
 
 def check_d0(d0: Any, distances: FloatArray) -> float:
-    """Return the distance at which rows are almost surely apart; None: a quantile of the distances used."""
+    """Distance at which rows almost surely belong to different clusters; None: a quantile of the distances."""
     if d0 is not None:
         return check_real("d0", d0, 0, open_minimum=True)
     chosen = float(np.quantile(distances, D0_QUANTILE))
@@ -85,11 +85,11 @@ def check_d0(d0: Any, distances: FloatArray) -> float:
     largest = float(distances.max())
     if largest > 0:
         return largest
-    raise ValueError("All dissimilarities used are zero: X has only 1 distinct rows, and nothing tells clusters apart.")
+    raise ValueError("All dissimilarities are zero: X has only 1 distinct row, so there are no clusters to find.")
 
 
 def conflict_targets(distances: FloatArray, d0: float) -> FloatArray:
-    r"""Degrees of conflict :math:`\varphi(d) = 1 - e^{\ln(0.05)\, d^2 / d_0^2}` that dissimilarities ask for.
+    r"""Degrees of conflict :math:`\varphi(d) = 1 - e^{\ln(0.05)\, d^2 / d_0^2}` for dissimilarities.
 
     >>> conflict_targets(np.array([0.0, 2.0]), 2.0)
     array([0.  , 0.95])
@@ -118,7 +118,7 @@ def sampled_pairs(
 
 
 def draw_others(n_rows: int, n_pairs: int, random: np.random.RandomState) -> NDArray[np.int32]:
-    """Draw for every row so many other ones, all different, (n, n_pairs)."""
+    """Draw `n_pairs` distinct partners for every row, (n, n_pairs)."""
     drawn = np.empty((n_rows, n_pairs), dtype=np.int32)
     for block in row_blocks(n_rows, n_rows if 2 * n_pairs > n_rows else n_pairs):
         own = np.arange(n_rows)[block, None]
@@ -130,13 +130,13 @@ def draw_others(n_rows: int, n_pairs: int, random: np.random.RandomState) -> NDA
             while (again := chosen[:, 1:] == chosen[:, :-1]).any():
                 chosen[:, 1:][again] = random.randint(n_rows - 1, size=int(again.sum()))
                 chosen.sort(axis=1)
-        # Numbers from the row's own on stand for the rows after it.
+        # Numbers from the row's own onwards denote the rows after it.
         drawn[block] = chosen + (chosen >= own)
     return drawn
 
 
 def distances_to(X: FloatArray, others: NDArray[np.int32], metric: Any) -> FloatArray:
-    """Dissimilarities of each row to the others drawn for it, (n, n_pairs)."""
+    """Dissimilarities of each row to its partners, (n, n_pairs)."""
     if is_precomputed(metric):
         return np.take_along_axis(X, others.astype(np.int64), axis=1)
     found = np.empty(others.shape)

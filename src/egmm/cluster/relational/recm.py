@@ -20,51 +20,53 @@ from egmm.cluster.relational.dissimilarities import (
 )
 
 NEGATIVE = 1e-9
-"""Negative squared distances up to this part of the largest squared dissimilarity are rounding."""
+"""Negative squared distances up to this fraction of the largest squared dissimilarity are rounding."""
 
 SPARE = 1.5
-"""How much more than the lowest squared distance asks for is added at once."""
+"""Factor by which a shift exceeds what the lowest squared distance requires."""
 
 DELTA_QUANTILE = 0.95
-"""Quantile of the dissimilarities that the distance to the empty set is by default."""
+"""Quantile of the dissimilarities that is the default distance to the empty set."""
 
 
 class RECM(Relational, CredalClusterer):
-    r"""Relational evidential c-means: ECM for rows that are known by their dissimilarities.
+    r"""Relational evidential c-means: ECM for rows given by dissimilarities.
 
     A prototype is a weighted mean of the rows, :math:`v_k = \sum_i a_{ki} x_i`, so that its distances follow from the
-    squared dissimilarities :math:`\Delta` alone, :math:`|x_i - v_k|^2 = (\Delta a_k)_i - \frac{1}{2} a_k^\top \Delta
-    a_k`. Objective, masses and prototypes are those of :class:`ECM`: on Euclidean distances both give the same.
+    squared dissimilarities :math:`\Delta`, :math:`|x_i - v_k|^2 = (\Delta a_k)_i - \frac{1}{2} a_k^\top \Delta a_k`.
+    Objective, masses and prototypes are those of :class:`ECM`; for Euclidean distances both agree.
 
-    Other dissimilarities may make such a squared distance negative. Where one does, a constant is added to the squared
-    dissimilarities of different rows (`shift_`), no larger than needed on the way, and the fit begins anew.
+    Other dissimilarities may give a negative squared distance. A constant is then added to the squared dissimilarities
+    of different rows (`shift_`), no larger than needed, and the fit restarts.
+
+    All rows count once: there are no sample weights.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float or None, default=10.0
-        Distance of every row to the empty set, in units of the dissimilarities; None: their quantile 0.95.
+        Distance of every row to the empty set, in units of the dissimilarities; None: their 0.95 quantile.
     metric : str or callable, default='euclidean'
-        'precomputed': X holds dissimilarities (not their squares). Else X holds features, and this is a metric of
+        'precomputed': X holds dissimilarities (not squared). Otherwise X holds features, and this is a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     init : {'kmeans', 'random'} or array-like, default='kmeans'
-        Groups to start from, whose means are the first prototypes: those of k-means on the leading coordinates of
-        classical scaling (on the features, for Euclidean distances), those nearest to random rows, or labels
-        (n_samples,). Or the prototypes: their features (n_clusters, n_features), for Euclidean distances, else their
-        coefficients (n_clusters, n_samples), which sum to one.
+        Initial clusters, whose means are the first prototypes: those of k-means on the leading coordinates of classical
+        scaling (on the features for Euclidean distances), the rows nearest to random rows, or labels (n_samples,). Or
+        prototypes: their features (n_clusters, n_features) for Euclidean distances, else their coefficients
+        (n_clusters, n_samples), which sum to one.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. A given start is the only one.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more.
+        Stop one update after the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -73,17 +75,17 @@ class RECM(Relational, CredalClusterer):
     coefficients_ : ndarray of shape (n_clusters, n_samples)
         The weights :math:`a_{ki}` of the rows in the prototypes; they sum to one, and may be negative.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     delta_ : float
         The `delta` used.
     shift_ : float
-        What was added to the squared dissimilarities of different rows; 0 unless distances became negative.
+        Constant added to the squared dissimilarities of different rows; 0 unless distances became negative.
     objective_ : float
         J at `coefficients_`.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each update; it never rises.
+        J at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -93,7 +95,7 @@ class RECM(Relational, CredalClusterer):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has string names.
+        Names of the features, if X has string names.
 
     References
     ----------
@@ -142,9 +144,9 @@ class RECM(Relational, CredalClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            Rows, or with ``metric="precomputed"`` their dissimilarities.
+            Rows, or dissimilarities with ``metric="precomputed"``.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -194,18 +196,18 @@ class RECM(Relational, CredalClusterer):
         return coefficients
 
     def _descend_shifted(self, squared: FloatArray, starts: list[FloatArray]) -> tuple[Descent[FloatArray], float]:
-        """Minimise, with a shift that grows until no squared distance is negative; returns the shift too."""
+        """Minimise, increasing the shift until no squared distance is negative; also returns the shift."""
         shift, tolerance = 0.0, NEGATIVE * float(squared.max())
         while True:
             best, lowest = self._descend(shifted(squared, shift), starts)
-            # With the shift that makes points of the rows, whatever is below zero is rounding.
+            # With the shift that makes the dissimilarities Euclidean, negative values are rounding.
             if lowest >= -tolerance or (shift > 0 and shift >= least_shift(squared)):
                 return best, shift
-            # A shift adds about half of itself to every squared distance.
+            # A shift adds about half its value to every squared distance.
             shift = min(shift - 2 * SPARE * lowest, least_shift(squared))
 
     def _descend(self, squared: FloatArray, starts: list[FloatArray]) -> tuple[Descent[FloatArray], float]:
-        """Minimise from each start; the second value is the lowest squared distance to a prototype on the way."""
+        """Minimise from each start; the second value is the lowest squared distance to a prototype encountered."""
         tol, max_iter = self._check_stopping()
         problem = RelationalProblem(squared, self._pricing)
         runs = [
@@ -224,7 +226,7 @@ class RECM(Relational, CredalClusterer):
 
 
 class Lengths:
-    """What does not depend on the row in the squared distances to prototypes with coefficients a (C, n)."""
+    """Row-independent part of the squared distances to prototypes with coefficients a (C, n)."""
 
     def __init__(self, to_rows: FloatArray, coefficients: FloatArray) -> None:
         products = to_rows @ coefficients.T
@@ -245,12 +247,12 @@ def relational_lengths(squared: FloatArray, coefficients: FloatArray) -> Lengths
 
 
 class RelationalProblem:
-    """Passes and updates on squared dissimilarities; the prototypes are their coefficients, as if rows were axes."""
+    """Passes and updates on squared dissimilarities; prototypes are given by their coefficients."""
 
     def __init__(self, squared: FloatArray, pricing: Pricing) -> None:
         self._squared, self._pricing = squared, pricing
         self.lowest = np.inf
-        """Lowest squared distance to a prototype so far; negative where dissimilarities are no distances of points."""
+        """Lowest squared distance to a prototype so far; negative if dissimilarities are not Euclidean."""
 
     def evaluate(self, coefficients: FloatArray) -> PrototypeSums:
         """Masses of all rows, as sums."""
@@ -268,7 +270,7 @@ class RelationalProblem:
         )
 
     def update(self, sums: PrototypeSums, coefficients: FloatArray) -> FloatArray:
-        """Coefficients of least cost."""
+        """Optimal coefficients."""
         return update_means(sums, coefficients, self._pricing)
 
 
@@ -278,7 +280,7 @@ def shifted(squared: FloatArray, shift: float) -> FloatArray:
 
 
 def least_shift(squared: FloatArray) -> float:
-    """Least constant that makes squared dissimilarities those of points: -2 times the products' least eigenvalue."""
+    """Smallest shift that makes dissimilarities Euclidean: -2 times the smallest eigenvalue of the Gram matrix."""
     row_means = squared.mean(axis=1)
     products = (row_means[:, None] + row_means - squared - row_means.mean()) / 2
     if len(products) <= 500:
@@ -288,16 +290,16 @@ def least_shift(squared: FloatArray) -> float:
 
 
 def delta_of(delta: Any, D: FloatArray) -> Any:
-    """Return the distance to the empty set; None: a quantile of the dissimilarities."""
+    """Distance to the empty set; None: a quantile of the dissimilarities."""
     return float(np.quantile(D[np.triu_indices(len(D), 1)], DELTA_QUANTILE)) if delta is None else delta
 
 
 def check_groups(init: Any, n_rows: int, n_clusters: int) -> Any:
-    """Return labels 0 to C - 1 of all rows, every cluster having some, or say what is wrong with them."""
+    """Validate labels 0 to C - 1, each of which must occur."""
     labels = np.asarray(init)
     if labels.shape != (n_rows,) or labels.dtype.kind not in "iu":
         raise ValueError(
-            f"init must name a start or hold {n_rows} labels from 0 to {n_clusters - 1}, got {labels.dtype} of shape "
+            f"init must be a name or hold {n_rows} labels from 0 to {n_clusters - 1}, got {labels.dtype} of shape "
             f"{labels.shape}."
         )
     if not np.array_equal(np.unique(labels), np.arange(n_clusters)):
@@ -306,13 +308,13 @@ def check_groups(init: Any, n_rows: int, n_clusters: int) -> Any:
 
 
 def coefficients_of(means: FloatArray, X: FloatArray) -> FloatArray:
-    """Least coefficients (C, n) of rows whose sums are given points (C, D); of each they sum to one."""
+    """Minimum-norm coefficients (C, n) of rows that give the points (C, D) and sum to one."""
     centre = X.mean(axis=0)
     system = np.vstack([(X - centre).T, np.ones(len(X))])
     target = np.vstack([(means - centre).T, np.ones(len(means))])
     found = np.linalg.lstsq(system, target, rcond=None)[0]
     if not np.allclose(system @ found, target, rtol=1e-8, atol=1e-8 * np.abs(target).max()):
-        raise ValueError("init holds prototypes that are no weighted means of the rows; start from labels instead.")
+        raise ValueError("init holds prototypes that are not weighted means of the rows; pass labels instead.")
     return np.ascontiguousarray(found.T)
 
 

@@ -1,1 +1,1 @@
-"""Clusterers of rows that are seen in several views."""
+"""Multi-view clusterers."""

@@ -1,4 +1,4 @@
-"""Evidential c-means of several views, with weights per view and per feature."""
+"""Multi-view evidential c-means, with weights per view and per feature."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -17,45 +17,45 @@ from egmm.rows.array import ArrayRows
 
 
 class MultiViewECM(PrototypeClusterer):
-    r"""Evidential c-means of several views: views, and features, that show the clusters count more.
+    r"""Multi-view evidential c-means: informative views and features get larger weights.
 
-    With weights :math:`R_l` of the views and :math:`W_q` of the features, each view's summing to one as do the views',
+    With weights :math:`R_l` of the views, which sum to one, and :math:`W_q` of the features, which sum to one per view,
 
     .. math:: J = \sum_i \sum_{A_j \ne \emptyset} c_j^\alpha m_{ij}^\beta \sum_l R_l \sum_{q \in l} W_q
         (x_{iq} - \nu_{jq})^2 + \delta^2 \sum_i m_{i\emptyset}^\beta + \lambda \sum_l R_l \ln R_l
         + \gamma \sum_q W_q \ln W_q
 
-    is minimised over masses, prototypes and weights by turns. All features of a view count 1, and the last term is left
-    out, unless `feature_entropy` is given. Both are known as WMVEC and WMVEC-FP.
+    is minimised alternately over masses, prototypes and weights. Without `feature_entropy` all features have weight 1
+    and the last term is omitted. The variants are known as WMVEC (without) and WMVEC-FP (with).
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters C.
     views : list of int or None, default=None
-        Where X is one table: the number of columns of each view, in order; None: all are one view.
+        Number of columns of each view, if X is one table; None: all columns are one view.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float, default=10.0
         Distance of every row to the empty set, in units of the data.
     view_entropy : float, default=403.43
-        :math:`\lambda`: the larger, the more equal the weights of the views. It is compared with the views' sums of
+        :math:`\lambda`: larger values give more equal weights of the views. Its scale is that of the views' total
         costs, which grow with the rows.
     feature_entropy : float or None, default=None
-        :math:`\gamma`: the larger, the more equal the weights of a view's features; None: features have no weights.
+        :math:`\gamma`: larger values give more equal weights of a view's features; None: features have no weights.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters, n_features), default='kmeans'
-        Prototypes to start from: the means of k-means' groups, of the groups nearest to random rows, or the given ones,
+        Initial prototypes: means of k-means clusters, means of the rows nearest to random rows, or given prototypes,
         all views side by side.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective has changed by no more.
+        Stop one update after the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of the prototypes.
+        Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -68,13 +68,13 @@ class MultiViewECM(PrototypeClusterer):
     feature_weights_ : list of ndarray
         Weights :math:`W_q` of each view's features; all 1 without `feature_entropy`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     objective_ : float
         J at the end.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each update; it never rises.
+        J at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the rows' masses, see :class:`ECM`.
     n_iter_ : int
@@ -131,16 +131,16 @@ class MultiViewECM(PrototypeClusterer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Find prototypes and weights.
+        """Fit prototypes and weights.
 
         Parameters
         ----------
         X : list of array-like of shape (n_samples, n_features_of_view), or array-like of shape (n_samples, n_features)
-            The views, or one table that `views` cuts.
+            The views, or one table split by `views`.
         y : None
-            Ignored.
+            Not used, present for API consistency.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' terms of the objective.
+            Row weights.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class MultiViewECM(PrototypeClusterer):
 
 
 class ViewState(NamedTuple):
-    """Prototypes about the centre, and weights."""
+    """Prototypes relative to the centre, and weights."""
 
     means: FloatArray
     views: FloatArray
@@ -207,7 +207,7 @@ class ViewSums(NamedTuple):
 
 
 class WeightedViews:
-    """Masses, prototypes and weights of views and features, each of least cost given the others."""
+    """Masses, prototypes and weights of views and features, each optimal given the others."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class WeightedViews:
         return ViewState(means - self.centre, np.full(len(self._slices), 1 / len(self._slices)), features)
 
     def scales(self, state: ViewState) -> FloatArray:
-        """Roots of the weights (n_features,): distances are Euclidean between features times these."""
+        """Square roots of the weights (n_features,): distances are Euclidean after scaling by these."""
         widths = [len(state.features[columns]) for columns in self._slices]
         return np.sqrt(np.repeat(state.views, widths) * state.features)
 
@@ -251,12 +251,12 @@ class WeightedViews:
         return ViewSums(sums, sums.objective - disorder)
 
     def update(self, passed: ViewSums, state: ViewState) -> ViewState:
-        """Prototypes, then weights of the features, then of the views, of least cost given the masses."""
+        """Optimal prototypes, then weights of features, then of views, given the masses."""
         means = update_means(passed.sums, state.means, self._pricing)
         costs = feature_costs(passed.sums, means, self._pricing)
         features = state.features
         if self._feature_entropy is not None:
-            # The weights of a view's features see their costs times that of the view.
+            # Costs of a view's features are multiplied by the weight of the view.
             parts = zip(self._slices, state.views, strict=True)
             features = np.concatenate([softmax(-view * costs[at] / self._feature_entropy) for at, view in parts])
         totals = np.array([float(costs[columns] @ features[columns]) for columns in self._slices])

@@ -1,4 +1,4 @@
-"""Evidential c-medoids of several tables of dissimilarities, with weights."""
+"""Multi-view evidential c-medoids, with weights."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -24,16 +24,16 @@ from egmm.cluster.views.views import checked_widths, is_listed, joined
 
 
 class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
-    r"""Evidential c-medoids of several views, each a table of dissimilarities or of features, with learned weights.
+    r"""Multi-view evidential c-medoids: views are dissimilarities or features, with learned weights.
 
     With :math:`D^l_{ij}` the distances of :class:`ECMdd` in view l, the objective is
 
     .. math:: J = \sum_i \sum_{A_j \ne \emptyset} c_j^\alpha m_{ij}^\beta \sum_l \lambda_{jl}^s D^l_{ij}
         + \delta^2 \sum_i m_{i\emptyset}^\beta.
 
-    The weights :math:`\lambda` are the same for all sets ('global', known as MECMdd-RWG) or each set's own ('local',
+    The weights :math:`\lambda` are shared by all sets ('global', known as MECMdd-RWG) or specific to each set ('local',
     MECMdd-RWL). They sum to one over the views with an exponent s above 1 ('sum'), or their product is one and s = 1
-    ('prod'). Masses and weights are of least cost given the others; a medoid moves to the row of the least weighted sum
+    ('prod'). Masses and weights are optimal given the others; a medoid moves to the row with the smallest weighted sum
     of dissimilarities over all views, if that lowers the objective.
 
     Parameters
@@ -41,7 +41,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     n_clusters : int, default=2
         Number of clusters C.
     views : list of int or None, default=None
-        Where X is one table: the number of columns of each view, in order; None: all are one view.
+        Number of columns of each view, if X is one table; None: all columns are one view.
     weights : {'global', 'local'}, default='global'
         Weights per view, or per view and set.
     constraint : {'prod', 'sum'}, default='prod'
@@ -49,42 +49,42 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     exponent : float, default=2.0
         The exponent s with 'sum', above 1.
     focal_sets : {'full', 'pairs', 'singletons', 'simple'}, FocalSets or list of sets, default='pairs'
-        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always among them.
+        Sets that may carry mass, see :meth:`FocalSets.of`. The empty set is always included.
     alpha : float, default=1.0
-        How much large sets cost, from 0 to 100.
+        Exponent of the set size in the cost of large sets, from 0 to 100.
     beta : float, default=2.0
         Exponent of the masses, above 1 and up to 100.
     delta : float or None, default=10.0
-        The square of it is the distance of every row to the empty set; None: the quantile 0.95 of the dissimilarities,
+        Square root of the distance of every row to the empty set; None: the 0.95 quantile of the dissimilarities,
         averaged over the views.
     gamma : float, default=0.5
         Weight of the distances to the medoids in the distance to a set.
     eta : float, default=1.0
-        Weight of the nearness of a set's prototype to the medoids, beside its being half-way.
+        Weight of the nearness of a set's prototype to the medoids, relative to equal distances.
     metric : str or callable, default='euclidean'
-        'precomputed': each view holds dissimilarities (not their squares). Else a metric of
+        'precomputed': each view holds dissimilarities (not squared). Otherwise a metric of
         :func:`sklearn.metrics.pairwise_distances`.
     init : {'kmeans', 'random'} or array-like of shape (n_clusters,), default='kmeans'
-        Medoids to start from, as in :class:`ECMdd`, by the mean of the views' dissimilarities.
+        Initial medoids, as in :class:`ECMdd`, from the mean of the views' dissimilarities.
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given medoids are one start.
     tol : float, default=1e-6
-        Stop when the objective has changed by no more.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
-        Most updates of medoids and weights.
+        Maximum number of updates of medoids and weights.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
     medoids_ : ndarray of shape (n_clusters,)
-        Numbers of the rows that are medoids; they are all different.
+        Row numbers of the medoids, all distinct.
     view_weights_ : ndarray of shape (n_views,) or (n_focal - 1, n_views)
-        Weights, with 'local' one row per non-empty set.
+        Weights; with 'local', one row per non-empty set.
     masses_ : ndarray of shape (n_samples, n_focal)
         Masses of the rows, in the order of `focal_sets_`.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest pignistic probability of each row.
+        Cluster with the largest pignistic probability of each row.
     focal_sets_ : FocalSets
         The sets, the empty set first.
     delta_ : float
@@ -92,7 +92,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
     objective_ : float
         J at the end.
     objective_history_ : ndarray of shape (n_iter_ + 1,)
-        J at the start and after each update; it never rises.
+        J at the start and after each update; it never increases.
     ans_ : float
         Average normalised nonspecificity of the masses, see :class:`ECM`.
     n_iter_ : int
@@ -158,21 +158,21 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X is pairwise where it is one table of dissimilarities."""
+        """Declare pairwise input if X is one table of dissimilarities."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = is_precomputed(self.metric)
         tags.input_tags.pairwise = is_precomputed(self.metric) and self.views is None
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Find medoids and weights.
+        """Fit medoids and weights.
 
         Parameters
         ----------
         X : list of array-like of shape (n_samples, n_columns_of_view), or array-like of shape (n_samples, n_columns)
-            The views, or one table that `views` cuts. With ``metric="precomputed"`` each has a column per row.
+            The views, or one table split by `views`. With ``metric="precomputed"`` each has a column per row.
         y : None
-            Ignored.
+            Not used, present for API consistency.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
         Parameters
         ----------
         X : array-like or list of array-like, default=None
-            None, or what was given to `fit`: other rows have no masses.
+            None, or the rows given to `fit`; other rows have no masses.
 
         Returns
         -------
@@ -239,21 +239,21 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
 
 
 class Shape(NamedTuple):
-    """How the distance to a set is made up; see ECMdd."""
+    """Parameters of the distance to a set; see ECMdd."""
 
     gamma: float
     eta: float
 
 
 class WeightRule(NamedTuple):
-    """How weights of views follow from the views' costs."""
+    """Rule for the weights of views from their costs."""
 
     is_local: bool
     exponent: float | None
     """None: the weights have product one."""
 
     def weights(self, costs: FloatArray) -> FloatArray:
-        """Weights (n_sets, n_views) of least total cost, from costs (n_sets, n_views)."""
+        """Optimal weights (n_sets, n_views) from costs (n_sets, n_views)."""
         costs = costs if self.is_local else np.broadcast_to(costs.sum(axis=0), costs.shape)
         logs = np.log(np.maximum(costs, ZERO))
         if self.exponent is None:
@@ -262,7 +262,7 @@ class WeightRule(NamedTuple):
         return relative / relative.sum(axis=1, keepdims=True)
 
     def powers(self, weights: FloatArray) -> FloatArray:
-        """Weights as the objective takes them."""
+        """Weights as used in the objective."""
         return weights if self.exponent is None else weights**self.exponent
 
 
@@ -282,7 +282,7 @@ class ViewMasses(NamedTuple):
 
 
 class WeightedMedoids:
-    """Masses and weights of least cost given the others, and medoids that lower it."""
+    """Masses and weights, optimal given the others, and medoids that lower the cost."""
 
     def __init__(self, D: FloatArray, pricing: Pricing, shape: Shape, rule: WeightRule) -> None:
         self._D, self._pricing, self._shape, self._rule = D, pricing, shape, rule
@@ -294,7 +294,7 @@ class WeightedMedoids:
         return MedoidState(medoids, np.full((len(self._pricing.shares), n_views), equal))
 
     def evaluate(self, state: MedoidState) -> ViewMasses:
-        """Masses of least cost."""
+        """Optimal masses."""
         pricing, D = self._pricing, self._D
         middles = set_medoids(D.sum(axis=0), state.medoids, pricing, self._shape.eta)
         to_sets = np.stack(
@@ -304,7 +304,7 @@ class WeightedMedoids:
         return ViewMasses(found.masses, to_sets, found.objective)
 
     def update(self, passed: ViewMasses, state: MedoidState) -> MedoidState:
-        """Medoids one after another, then weights."""
+        """Update medoids in turn, then weights."""
         for cluster in range(len(state.medoids)):
             proposed = MedoidState(self._proposal(passed, state, cluster), state.weights)
             if not np.array_equal(proposed.medoids, state.medoids):
@@ -316,7 +316,7 @@ class WeightedMedoids:
         return MedoidState(state.medoids, self._rule.weights(np.einsum("jn,ljn->jl", powers, passed.to_sets)))
 
     def _proposal(self, passed: ViewMasses, state: MedoidState, cluster: int) -> IntArray:
-        """Medoids with the row of least weighted sum of dissimilarities over all views as the cluster's."""
+        """Medoids with that of one cluster replaced by the row with the smallest weighted sum over all views."""
         pricing = self._pricing
         own = int(pricing.focal.columns_of(np.array([1 << cluster]))[0]) - pricing.n_empty
         weights = singleton_powers(passed.masses, pricing)[cluster]

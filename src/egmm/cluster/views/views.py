@@ -9,10 +9,10 @@ from egmm._checks import FloatArray, check_integer, reading_numbers
 
 
 class Views(NamedTuple):
-    """Views as one table."""
+    """Views joined into one table."""
 
     X: Any
-    """All columns side by side; a single table as it came."""
+    """All columns side by side; a single table unchanged."""
     widths: list[int]
     """Columns of each view."""
 
@@ -24,12 +24,12 @@ class Views(NamedTuple):
 
 
 def is_listed(X: Any) -> bool:
-    """Whether X is a list of views rather than of rows: its entries are tables."""
+    """Whether X is a list of tables rather than of rows."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(hasattr(view, "shape") and view.ndim == 2 for view in X)
 
 
 def joined(X: Any, widths: Sequence[int] | None) -> Views:
-    """Put views side by side, or cut a table into those named by their widths."""
+    """Join views side by side, or split a table by widths."""
     if is_listed(X):
         return _side_by_side(X)
     if widths is None:
@@ -41,7 +41,7 @@ def joined(X: Any, widths: Sequence[int] | None) -> Views:
 def _side_by_side(views: Sequence[Any]) -> Views:
     lengths = [len(view) for view in views]
     if len(set(lengths)) > 1:
-        raise ValueError(f"X must hold views of the same rows, but they have {', '.join(map(str, lengths))} rows.")
+        raise ValueError(f"All views in X must have the same number of rows, got {', '.join(map(str, lengths))}.")
     tables: list[FloatArray] = []
     for view in views:
         with reading_numbers(view):
@@ -50,7 +50,7 @@ def _side_by_side(views: Sequence[Any]) -> Views:
 
 
 def checked_widths(widths: list[int], n_columns: int) -> list[int]:
-    """Return the widths of the views, which must make up all columns."""
+    """Validate the widths of the views, which must add up to all columns."""
     if widths == [-1]:
         return [n_columns]
     if sum(widths) != n_columns:

@@ -1,1 +1,1 @@
-"""What Numba compiles: the pass over a block of rows, steps of EM, and whole fits of few rows. Loaded when used."""
+"""Numba kernels of the pass over a block of rows, imported on demand."""

@@ -1,6 +1,6 @@
 """The fused E-step, compiled: one sweep over a block of rows, a tile of rows in the vector lanes at a time.
 
-Nothing of size (n, M) is ever stored: a tile's scratch lives in the cache, and only sums leave it.
+Nothing of size (n, M) is stored: a tile's scratch stays in the cache, and only sums leave it.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from egmm.em.compiled.scores import quadratic
 from egmm.em.compiled.tile import add_dots, add_scaled, load, store
 
 LANES = 128
-"""Rows per tile: long enough that loops over them outweigh their start, with the scratch still in the cache."""
+"""Rows per tile: long enough to amortise loop overhead, with the scratch still in the cache."""
 
 cached = cached_in(Path(__file__).parent)
 
@@ -26,10 +26,10 @@ def block_pass(X, by_columns, weight, density, sets, sums, rows_out):
     """E-step of one block of rows: adds to `sums`, returns the log-likelihood.
 
     X : (n, D), or (D, n) where `by_columns`
-        One compiled kernel for both, so that the order in memory changes no bit of the result.
+        One compiled kernel for both, so that results do not depend on the memory order.
     weight : (n,), or (0,) where all rows count once
     density, sets, sums, rows_out
-        As told in `egmm.em.kernel`.
+        See `egmm.em.kernel`.
     """
     n_rows, dim = X.shape[1 if by_columns else 0], density.centre.shape[0]
     n_clusters, n_focal = sums.firsts.shape[0], sets.log_weights.shape[0]

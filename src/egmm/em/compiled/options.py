@@ -1,4 +1,4 @@
-"""How the parts of the kernel are compiled."""
+"""Compilation options of the kernel."""
 
 from typing import Any
 

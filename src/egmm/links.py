@@ -1,4 +1,4 @@
-"""What is known of pairs of rows: they share a cluster (must-link), or they do not (cannot-link)."""
+"""Constraints on pairs of rows: they share a cluster (must-link) or do not (cannot-link)."""
 
 from typing import Any, NamedTuple
 
@@ -11,10 +11,10 @@ from egmm.belief.focal import FocalSets
 
 
 class Links(NamedTuple):
-    """Pairs of rows, each pair once with the smaller number first."""
+    """Pairs of rows, each once with the smaller number first."""
 
     must: IntArray
-    """(n_must, 2) rows of one cluster."""
+    """(n_must, 2) rows of the same cluster."""
     cannot: IntArray
     """(n_cannot, 2) rows of different clusters."""
 
@@ -25,20 +25,20 @@ class Links(NamedTuple):
 
 
 class LinkLists(NamedTuple):
-    """Links by row, as compiled sweeps read them: those of row i are at ``starts[i]:starts[i + 1]``."""
+    """Links by row, for compiled sweeps: those of row i are at ``starts[i]:starts[i + 1]``."""
 
     starts: IntArray
     partners: IntArray
     kinds: IntArray
     """0 for a must-link, 1 for a cannot-link."""
     prices: FloatArray
-    """(2, f, f) bilinear forms of the two rows' masses: what a link of each kind adds to the objective."""
+    """(2, f, f) bilinear forms of two rows' masses: cost of a link of each kind."""
 
 
 def check_links(must_link: Any, cannot_link: Any, n_rows: int) -> Links:
-    """Return the links, or say which one is out of range, of a row with itself, or contradicted by others."""
+    """Validate links: rows in range, no row linked with itself, no contradictions."""
     links = Links(_pairs("must_link", must_link, n_rows), _pairs("cannot_link", cannot_link, n_rows))
-    group = _groups(links.must, n_rows)
+    group = linked_groups(links.must, n_rows)
     wrong = links.cannot[group[links.cannot[:, 0]] == group[links.cannot[:, 1]]]
     if len(wrong):
         a, b = (int(row) for row in wrong[0])
@@ -50,7 +50,7 @@ def check_links(must_link: Any, cannot_link: Any, n_rows: int) -> Links:
 
 
 def listed_links(links: Links, prices: FloatArray, n_rows: int) -> LinkLists:
-    """Sort links by row, each with both of its rows."""
+    """Sort links by row, each under both rows."""
     ends = np.concatenate([links.must, links.cannot])
     kinds = np.repeat([0, 1], [len(links.must), len(links.cannot)])
     rows = np.concatenate([ends[:, 0], ends[:, 1]])
@@ -61,18 +61,18 @@ def listed_links(links: Links, prices: FloatArray, n_rows: int) -> LinkLists:
 
 
 class PairForms(NamedTuple):
-    """Bilinear forms (f, f) of two rows' masses that say how far they are together."""
+    """Bilinear forms (f, f) of two rows' masses for sharing a cluster."""
 
     disjoint: FloatArray
-    """1 where sets are disjoint: the conflict, one minus the plausibility of one cluster."""
+    """1 for disjoint sets: the conflict, one minus the plausibility of a shared cluster."""
     same: FloatArray
-    """1 where both sets are the same single cluster: the mass of one cluster."""
+    """1 for equal singletons: the mass of a shared cluster."""
     empty: FloatArray
-    """1 where either set is empty: the mass of no cluster."""
+    """1 if either set is empty: the mass of no cluster."""
 
     @classmethod
     def of(cls, focal: FocalSets) -> "PairForms":
-        """Return the forms of a family."""
+        """Build the forms of a family."""
         masks, is_empty = focal.masks, focal.cardinalities == 0
         return cls(
             (masks[:, None] & masks == 0).astype(np.float64),
@@ -111,7 +111,7 @@ def _pairs(name: str, value: Any, n_rows: int) -> IntArray:
     return np.asarray(np.unique(np.sort(pairs, axis=1), axis=0), dtype=np.int64)
 
 
-def _groups(must: IntArray, n_rows: int) -> IntArray:
-    """Number of the group of rows that must-links join, for each row."""
+def linked_groups(must: IntArray, n_rows: int) -> IntArray:
+    """Connected component of each row under must-links."""
     graph = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n_rows, n_rows))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
