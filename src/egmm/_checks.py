@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from egmm._arrays import check_array_there, namespace, place_of, to_host
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -156,6 +158,17 @@ def reading_numbers(X: Any) -> Iterator[None]:
         raise _table_error(X) or _entry_error(X) or error from None
 
 
+@contextmanager
+def reading_rows(X: Any) -> Iterator[list[Any]]:
+    """As `reading_numbers`, also for arrays that are read where they are; gives the types that need no conversion."""
+    where = place_of(X)
+    if where is not None:
+        yield check_array_there(X, where)
+        return
+    with reading_numbers(X):
+        yield [np.float64, np.float32]
+
+
 def _table_error(X: Any) -> Exception | None:
     """Error for input that is not a table of real numbers; wording follows scikit-learn where its tests require."""
     if hasattr(X, "iloc") and hasattr(X, "sparse"):
@@ -259,6 +272,7 @@ def check_finite_rows(X: FloatArray, names: Iterable[str] | None = None, *, allo
     """Return `X` if it is finite and its squares can be summed, else raise."""
     if are_usable(X):
         return X
+    X = to_host(X)
     bad = np.argwhere(np.abs(X) >= LARGEST) if allow_nan else np.argwhere(~(np.abs(X) < LARGEST))
     if not len(bad):
         return X
@@ -278,7 +292,8 @@ def check_spread(variances: FloatArray, names: Iterable[str] | None = None) -> N
 
 def are_usable(X: FloatArray) -> bool:
     """Whether all entries are finite and small enough for their squares to be summed."""
-    return bool(X.min() > -LARGEST and X.max() < LARGEST)
+    xp = namespace(X)
+    return bool(float(xp.min(X, axis=None)) > -LARGEST and float(xp.max(X, axis=None)) < LARGEST)
 
 
 def unusable(value: float, place: str, column: int, names: Iterable[str] | None = None) -> ValueError:

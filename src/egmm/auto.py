@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import check_on_host, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -21,7 +22,7 @@ from egmm._checks import (
     check_random,
     check_real,
     check_sample_weight,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._files import replacing
@@ -228,6 +229,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 partition = CredalPartition(self._sources.masses(rows), self.focal_sets_)
                 self.labels_ = partition.labels()
                 self.open_share_ = float(np.average(partition.is_open("utility"), weights=weight))
+                follow(self, place_of(rows))
         for note in self.notes_:
             if note.startswith(LAST_TRIED):
                 warnings.warn(note, UserWarning, stacklevel=2)
@@ -272,8 +274,10 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     def _check_fit(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
         if not is_remote(X):
+            if self.noise:
+                check_on_host(f"noise={self.noise!r}", X)
             rows = self._check_array(X, reset=True, ensure_min_samples=2)
-            return rows, check_sample_weight(sample_weight, len(rows))
+            return rows, check_sample_weight(to_host(sample_weight), rows.shape[0])
         names = getattr(X, "feature_names", None) or getattr(X, "columns", None)
         self.n_features_in_ = int(X.shape[1])
         self.__dict__.pop("feature_names_in_", None)
@@ -282,12 +286,13 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         return X, sample_weight
 
     def _check_array(self, X: Any, **options: Any) -> FloatArray:
-        with reading_numbers(X):
-            rows = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+        with reading_rows(X) as kinds:
+            rows = validate_data(self, X, dtype=kinds, ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None), allow_nan=True)
 
     # Prediction -------------------------------------------------------------------------------------------
 
+    @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Cluster with the largest pignistic probability, (n_samples,).
 
@@ -304,16 +309,19 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """
         return self._read(X, BlockReader("labels", self._fitted), "cluster", out)
 
+    @reads_rows
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
         names = cluster_names(self._fitted.orders.shape[1])
         return self._read(X, BlockReader("probabilities", self._fitted), names, out)
 
+    @reads_rows
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         focal = self._fitted.focal_sets
         return self._read(X, BlockReader("masses", self._fitted), list(focal.labels), out, parquet_metadata(focal))
 
+    @reads_rows
     def predict_sets(
         self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
     ) -> Any:
@@ -341,20 +349,24 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         found = self._read(X, reader, cluster_names(self.n_clusters_), out)
         return found if out is not None else found > 0.5
 
+    @reads_rows
     def partition(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses of rows as a `CredalPartition`; for a scan, the file `out`, read by ``CredalPartition.load``."""
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+        return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
 
+    @reads_rows
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row under the mixture of the models, (n_samples,); X and out as for `predict`."""
         return self._read(X, BlockReader("log_densities", self._fitted), "log_density", out)
 
+    @reads_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
-        return float(np.average(np.asarray(self.score_samples(X)), weights=sample_weight))
+        return float(np.average(np.asarray(to_host(self.score_samples(X))), weights=to_host(sample_weight)))
 
+    @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component of the selected model, see `EGMM.outliers`."""
         model = self._fitted.models[0]
@@ -373,6 +385,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         X : ndarray of shape (n_samples, n_features)
         """
         sources = self._fitted
+        check_on_host("impute", X, self)
         if is_remote(X):
             raise TypeError("X must be rows in memory for impute; load a part into an array.")
         rows = self._check_array(X, reset=False)
@@ -382,6 +395,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.array_api_support = True
         return tags
 
     def stability(
@@ -419,8 +433,8 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         """
         check_integer("n_subsamples", n_subsamples, 2)
         check_real("share", share, 0.0, 1.0)
-        if is_remote(X):
-            raise TypeError("X must be rows in memory for stability; load a sample into an array.")
+        if is_remote(X) or place_of(X) is not None:
+            raise TypeError("X must be rows in memory for stability; load a sample into a NumPy array.")
         rows = self._check_array(X, reset=not hasattr(self, "n_features_in_"))
         weight = check_sample_weight(sample_weight, len(rows))
         random = check_random(self.random_state)

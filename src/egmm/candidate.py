@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from egmm._arrays import to_host
 from egmm._checks import FloatArray, IntArray
 from egmm.em import assign
 from egmm.em.criteria import criteria_of, ebic_of
@@ -45,7 +46,7 @@ class Outcome(NamedTuple):
         is_converged, is_degenerate = getattr(model, "converged_", True), getattr(model, "degenerate_", False)
         single_weight = 1.0
         if isinstance(model, EGMM):
-            single_weight = float(model.weights_[~is_meta(model.focal_sets_.shares)].sum())
+            single_weight = float(to_host(model.weights_)[~is_meta(model.focal_sets_.shares)].sum())
         return cls(bool(is_converged), bool(is_degenerate), single_weight=single_weight)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import beside, check_on_host, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -22,7 +23,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_weight,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._files import replacing
@@ -44,6 +45,7 @@ from egmm.knowledge import Given, Knowledge, read_knowledge
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
 from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
+from egmm.rows.device import DeviceRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 from egmm.standard_errors import StandardErrors, standard_errors_of
@@ -100,6 +102,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     engine: str
     n_jobs: int | None
 
+    @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Cluster with the largest pignistic probability.
 
@@ -116,16 +119,19 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         """
         return self._apply(X, assign.labels, "cluster", out)
 
+    @reads_rows
     def predict_proba(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Pignistic probabilities, (n_samples, n_clusters); X and out as for `predict`."""
         check_is_fitted(self)
         return self._apply(X, assign.pignistics, cluster_names(self.focal_sets_.n_clusters), out)
 
+    @reads_rows
     def predict_mass(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Masses on the focal sets, (n_samples, n_focal), columns as `focal_sets_`; X and out as for `predict`."""
         check_is_fitted(self)
         return self._apply(X, assign.masses, list(self.focal_sets_.labels), out, parquet_metadata(self.focal_sets_))
 
+    @reads_rows
     def predict_sets(
         self, X: Any, out: str | PathLike[str] | None = None, *, rule: str = "heaviest", reward: float = REWARD
     ) -> Any:
@@ -155,6 +161,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         found = self._apply(X, chosen, cluster_names(self.focal_sets_.n_clusters), out)
         return found if out is not None else found > 0.5
 
+    @reads_rows
     def partition(
         self,
         X: Any,
@@ -184,6 +191,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         given = Given(labels, reliability, must_link, cannot_link)
         if given.is_any:
             check_is_fitted(self)
+            check_on_host("partition with labels or links", X)
             with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
                 if not isinstance(rows, ArrayRows):
                     raise TypeError("X must be rows in memory if labels or links are given; load it into an array.")
@@ -192,8 +200,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
                     return known_partition(self, rows, knowledge, row_names(X))
         if out is not None:
             return self.predict_mass(X, out)
-        return CredalPartition(np.asarray(self.predict_mass(X)), self.focal_sets_, index=row_names(X))
+        return CredalPartition(np.asarray(to_host(self.predict_mass(X))), self.focal_sets_, index=row_names(X))
 
+    @reads_rows
     def transform(self, X: Any) -> Any:
         """Masses of rows as features for a next step, (n_samples, n_focal); ``set_output`` makes them a data frame.
 
@@ -224,15 +233,18 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(self.focal_sets_.labels, dtype=object)
 
+    @reads_rows
     def score_samples(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
         """Log-density of each row, (n_samples,); X and out as for `predict`."""
         return self._apply(X, assign.log_densities, "log_density", out)
 
+    @reads_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Mean log-density per unit weight."""
         total = self._totals(X, sample_weight)
         return total.log_likelihood / total.weight
 
+    @reads_rows
     def criteria(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """All four criteria by name, from one pass over the rows."""
         total = self._totals(X, sample_weight)
@@ -283,10 +295,12 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         >>> model.standard_errors(X).means.round(2)  # about 1 / 20
         array([[0.05], [0.05]])
         """
+        check_on_host("standard_errors", X, self)
         total = self._totals(X, sample_weight)
         with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
             return standard_errors_of(self, rows, total.weight)
 
+    @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
         """Rows far from every component.
 
@@ -334,6 +348,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             Rows with conditional means in place of missing cells.
         """
         check_is_fitted(self)
+        check_on_host("impute", X, self)
         names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(self.n_features_in_)])
         return self._apply(X, assign.imputed, [str(name) for name in names], out)
 
@@ -352,6 +367,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         copies : ndarray of shape (n_samples, n_rows, n_features)
         """
         check_is_fitted(self)
+        check_on_host("sample_missing", X, self)
         check_integer("n_samples", n_samples, 1)
         with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
             if not isinstance(rows, ArrayRows):
@@ -374,9 +390,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_integer("n_samples", n_samples, 1)
         random = check_random(self.random_state)
-        sets = random.choice(len(self.weights_), size=n_samples, p=self.weights_ / self.weights_.sum())
+        weights, means, within = map(to_host, (self.weights_, self.focal_means_, self.stored_focal_covariances_))
+        sets = random.choice(len(weights), size=n_samples, p=weights / weights.sum())
         noise = random.standard_normal((n_samples, self.n_features_in_))
-        within = self.stored_focal_covariances_
         diagonal, is_shared = is_diagonal(self.covariance_), self.covariance_ in SHARED
         if self.covariance_ == LOW_RANK:
             factors = random.standard_normal((n_samples, self.n_factors_))
@@ -387,7 +403,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         degrees = degrees_of(self)
         if degrees is not None:
             spread *= np.sqrt(degrees / random.chisquare(degrees, n_samples))[:, None]
-        X = self.focal_means_[sets] + spread
+        X = means[sets] + spread
         box = noise_of(self)
         if box is not None:
             are_noise = sets == 0
@@ -431,7 +447,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         within: FloatArray = self.__dict__[name]
         if not is_diagonal(self.covariance_):
             return dense(within)
-        return np.asarray(within[..., None] * np.eye(within.shape[-1]))
+        return within[..., None] * beside(within, np.eye(within.shape[-1]))
 
     # Saving --------------------------------------------------------------------------------------------
 
@@ -453,7 +469,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         parameters |= {"noise": self.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(self) is None else "t"}
         if not self._names_its_sets():
             del parameters["focal_sets"]
-        fitted = {name: _plain(getattr(self, STORED.get(name, name))) for name in FITTED if hasattr(self, name)}
+        fitted = {
+            name: _plain(to_host(getattr(self, STORED.get(name, name)))) for name in FITTED if hasattr(self, name)
+        }
         document = {
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in parameters.items()},
@@ -553,16 +571,26 @@ def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset:
         if reset and rows.shape[0] < least:
             raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
         return rows
-    with reading_numbers(X):
+    where = place_of(X)
+    check_for_device(model, X)
+    with reading_rows(X) as kinds:
         X = validate_data(
             model,
             X,
             reset=reset,
-            dtype=[np.float64, np.float32],
+            dtype=kinds,
             ensure_min_samples=least,
             ensure_all_finite=False,  # Checked in the first pass; `naming_entries` names the entry.
         )
-    return ArrayRows(X, check_sample_weight(sample_weight, len(X)), model.n_jobs)
+    weight = check_sample_weight(to_host(sample_weight), X.shape[0])
+    return ArrayRows(X, weight, model.n_jobs) if where is None else DeviceRows(X, weight, where)
+
+
+def check_for_device(model: FittedMixture, X: Any) -> None:
+    """Refuse, for rows on a device, parameters that only NumPy's passes know."""
+    for name, value in (("engine", "numba"), ("noise", True), ("tails", "t"), ("covariance", LOW_RANK)):
+        if getattr(model, name) == value:
+            check_on_host(f"{name}={value!r}", X)
 
 
 @contextmanager
@@ -600,7 +628,7 @@ def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) 
     n_passes = EXPECTED_PASSES if is_compiled() else 1
     one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
     engine = choose_engine(model.engine, n_passes * one_pass)
-    return partial(function, model=_mixture(model), engine=engine)
+    return assign.Reader(function, _mixture(model), engine).read
 
 
 def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
@@ -651,7 +679,7 @@ def cluster_names(n_clusters: int) -> list[str]:
 
 def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fitted: Any) -> FloatArray:
     """Members of the chosen sets of a block of rows, (n, C), as 1 and 0."""
-    return choose_sets(assign.masses(*block, **fitted), focal_sets, rule, reward).astype(np.float64)
+    return choose_sets(to_host(assign.masses(*block, **fitted)), focal_sets, rule, reward).astype(np.float64)
 
 
 def _plain(value: Any) -> Any:

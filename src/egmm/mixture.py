@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from egmm._arrays import check_on_host, follow, to_host
 from egmm._checks import (
     HEAVIEST,
     IntArray,
@@ -65,6 +66,7 @@ from egmm.fitted import (
 from egmm.knowledge import NOTHING, Given, Knowledge, read_knowledge
 from egmm.rows import RowSource
 from egmm.rows.array import ArrayRows
+from egmm.rows.device import DeviceRows
 from egmm.rows.threads import one_blas_thread, resolve_jobs
 
 STARTS = ("kmeans", "random", "mixture")
@@ -278,6 +280,11 @@ class EGMM(ClusterMixin, FittedMixture):
     def _check_parameters(self) -> None:
         check_parameters(self)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = self.engine != "numba"
+        return tags
+
     # Fitting ----------------------------------------------------------------------------------------------
 
     def fit(
@@ -322,6 +329,8 @@ class EGMM(ClusterMixin, FittedMixture):
 
     def _fit(self, X: Any, sample_weight: Any, given: Given = NOTHING, *, least_starts: int = 1) -> FitResult:
         check_parameters(self)
+        if given.is_any:
+            check_on_host("fit with labels or links", X)
         with ExitStack() as opened:
             with all_or_nothing(self):
                 rows = opened.enter_context(open_rows(self, X, sample_weight, reset=True))
@@ -367,6 +376,7 @@ class EGMM(ClusterMixin, FittedMixture):
         -------
         self : EGMM
         """
+        check_on_host("partial_fit", X, self)
         if not hasattr(self, "means_"):
             self._stream = Stream.from_fit(self._fit(X, sample_weight, least_starts=STREAM_STARTS))
             return self
@@ -459,8 +469,8 @@ def fit_model(
         specification.noise,
         result.degrees,
     )
-    products = partial(assign.plausibility_products, model=mixture, engine=specification.engine)
-    focal_sets = FocalSets.neighbours(rows.reduce(products).values, empty=bool(model.noise))
+    products = assign.Reader(assign.plausibility_products, mixture, specification.engine)
+    focal_sets = FocalSets.neighbours(rows.reduce(products.read).values, empty=bool(model.noise))
     specification = specify(model, summary, focal_sets, gives_up=gives_up, **options)
     return ModelFit(focal_sets, _run(model, rows, summary, specification))
 
@@ -576,7 +586,7 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
     if isinstance(model.init, str):
         return check_choice("init", model.init, STARTS)
     try:
-        n_axes, found = np.ndim(model.init), repr(model.init)
+        n_axes, found = np.ndim(to_host(model.init)), repr(model.init)
     except ValueError:  # NumPy's own message says neither what nor where.
         n_axes, found = 0, "lists of unequal lengths"
     if n_axes == 0:
@@ -584,12 +594,13 @@ def _start(model: EGMM, summary: DataSummary, focal_sets: FocalSets, covariance:
         raise ValueError(f"init must be {wanted}, got {found}.")
     if n_axes == 1:
         return _start_labels(model, n_rows)
-    return check_prototypes(model.init, model.n_clusters, n_features)
+    return check_prototypes(to_host(model.init), model.n_clusters, n_features)
 
 
 def _last_parameters(model: EGMM, covariance: str, units: Units) -> Parameters:
     """Parameters of the last fit, as a batch of one."""
-    params, _ = assign.in_units(model.weights_, model.means_, model.stored_covariances_, covariance, units)
+    weights, means, covariances = map(to_host, (model.weights_, model.means_, model.stored_covariances_))
+    params, _ = assign.in_units(weights, means, covariances, covariance, units)
     degrees = degrees_of(model)
     return params._replace(degrees=None if degrees is None else np.array([degrees]))
 
@@ -608,7 +619,7 @@ def _wants_neighbours(model: EGMM) -> bool:
 
 
 def _start_labels(model: EGMM, n_rows: int) -> IntArray:
-    labels, least = check_finite_matrix("init (labels)", model.init, (n_rows,)), -1 if model.noise else 0
+    labels, least = check_finite_matrix("init (labels)", to_host(model.init), (n_rows,)), -1 if model.noise else 0
     is_known = np.isin(labels, np.arange(least, model.n_clusters))
     if not is_known.all():
         bad = labels[~is_known][0]
@@ -678,9 +689,12 @@ def _why_no_step(model: EGMM, batch: Moments) -> str:
 
 
 def set_labels(model: EGMM, rows: Any, knowledge: Knowledge | None = None) -> None:
-    """Set labels of rows in memory; those of an earlier fit are not these rows'."""
+    """Set labels of rows in memory; those of an earlier fit are not these rows'. Fitted arrays follow the rows."""
     for name in ("labels_", "label_conflict_"):
         model.__dict__.pop(name, None)
+    if isinstance(rows, DeviceRows):
+        model.labels_ = assign_rows(model, rows, assign.labels, "cluster")
+        follow(model, rows.where)
     if not isinstance(rows, ArrayRows):
         return
     if knowledge is None:

@@ -22,7 +22,7 @@ from egmm.em.fit import EXPECTED_PASSES, Failure, Specification, choose_engine, 
 from egmm.em.noise import check_box
 from egmm.em.sample import Sample
 from egmm.em.summary import DataSummary, summarise
-from egmm.fitted import naming_entries, open_rows
+from egmm.fitted import check_for_device, naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
 from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
 from egmm.rows import ReadError, is_remote
@@ -62,6 +62,8 @@ def fit_mixtures(
     """
     first = models[0]
     check_parameters(first)
+    for model in models:
+        check_for_device(model, X)
     with open_rows(clone(first), X, sample_weight, reset=True) as rows, one_blas_thread(), unwarned():
         covariances = [resolve_covariance(model.covariance, rows.shape[1]) for model in models]
         warn_of_many_features(covariances, rows.shape[1])

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
-from egmm._checks import check_choice, check_integer, check_random, reading_numbers
+from egmm._arrays import place_of
+from egmm._checks import check_choice, check_integer, check_random, reading_rows
 from egmm._documented import documentation_link
 from egmm._frames import grid_html, make_frame
 from egmm._parallel import in_order
@@ -309,7 +310,7 @@ def select_model(
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]
     if estimator is None:
-        models = chosen_models(covariance, X.shape[1] if is_remote(X) else np.shape(X)[1])
+        models = chosen_models(covariance, X.shape[1] if hasattr(X, "shape") else np.shape(X)[1])
         base: Any = EGMM(**{"init": "mixture", "certainty": CERTAINTY if len(models) > 1 else 0.0, **parameters})
     else:
         index = _index(estimator)
@@ -328,7 +329,8 @@ def select_model(
             fit = {} if sample_weight is None else {"sample_weight": sample_weight}
             jobs = [(clone(base).set_params(n_clusters=count), name, X, fit) for name, count in grid]
             candidates = []
-            for candidate in in_order(_fit_peer, jobs, n_cores):
+            # Arrays on devices, and the setting that says so, belong to this process.
+            for candidate in in_order(_fit_peer, jobs, n_cores if place_of(X) is None else 1):
                 candidates.append(candidate)
                 progress.update(len(candidates), candidate.title)
     selection = Selection(candidates, criterion, higher_is_better, by_agreement=covariance_by == "agreement")
@@ -340,8 +342,7 @@ def _check_rows(X: Any, sample_weight: Any, estimator: Any) -> None:
     """Raise early, with the messages of a fit, on rows that no candidate can be fitted to."""
     name = type(estimator).__name__
     if not is_remote(X):
-        kinds = [np.float64, np.float32]
-        with reading_numbers(X):
+        with reading_rows(X) as kinds:
             check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_samples=2, estimator=name, input_name="X")
     if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(

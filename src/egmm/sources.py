@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
+from egmm._arrays import to_host
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.belief.consensus import clusters_and_pairs, unite_pairs
 from egmm.belief.decisions import choose_sets, first_best
@@ -72,26 +73,28 @@ class Sources(NamedTuple):
 
     def probabilities(self, X: FloatArray) -> FloatArray:
         """Pignistic probabilities of rows in memory, (n, C): the weighted mean over models."""
-        total = np.zeros((len(X), self.orders.shape[1]))
+        total = np.zeros((X.shape[0], self.orders.shape[1]))
         for model, share, order in zip(self.models, self.shares, self.orders, strict=True):
-            total += share * model.predict_proba(X)[:, order]
+            total += share * to_host(model.predict_proba(X))[:, order]
         return total
 
     def masses(self, X: FloatArray) -> FloatArray:
         """Masses of rows in memory, (n, M)."""
         if not self.is_united:
-            return np.asarray(self.models[0].predict_mass(X))
+            return np.asarray(to_host(self.models[0].predict_mass(X)))
         united = unite_pairs(self.probabilities(X))[0]
         return self._with_noise(united, X) if self.focal_sets.has_empty else united
 
     def _with_noise(self, united: FloatArray, X: FloatArray) -> FloatArray:
         """Masses with the weighted mean of what the models have on the empty set."""
-        noise = sum(share * model.predict_mass(X)[:, :1] for model, share in zip(self.models, self.shares, strict=True))
+        noise = sum(
+            share * to_host(model.predict_mass(X))[:, :1] for model, share in zip(self.models, self.shares, strict=True)
+        )
         return np.concatenate([noise, (1 - noise) * united], axis=1)
 
     def log_densities(self, X: FloatArray) -> FloatArray:
         """Log-density of rows in memory, (n,), under the mixture of the models."""
-        found = [model.score_samples(X) for model in self.models]
+        found = [to_host(model.score_samples(X)) for model in self.models]
         return np.asarray(logsumexp(found, axis=0, b=self.shares[:, None]))
 
 
@@ -123,7 +126,7 @@ def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) ->
     single = [c for c in sound if c.n_clusters == 1]
     if chosen.n_clusters == 1 or not single or is_remote(X) or np.isnan(X).any():
         return Choice(chosen)
-    gap = elliptical_criterion(X, weight) - max(candidate.value("ebic") for candidate in sound)
+    gap = elliptical_criterion(to_host(X), weight) - max(candidate.value("ebic") for candidate in sound)
     return Choice(max(single, key=lambda c: c.value("ebic")) if gap >= CLOSE else chosen, gap)
 
 
@@ -209,7 +212,7 @@ class BlockReader:
         return getattr(self, f"_{self._kind}")(X, sample_weight)
 
     def _products(self, X: FloatArray, weight: FloatArray | None) -> Products:
-        found = [model.predict_proba(X) for model in self._models]
+        found = [to_host(model.predict_proba(X)) for model in self._models]
         first = found[0] if weight is None else found[0] * np.asarray(weight)[:, None]
         return Products(np.array([probability.T @ first for probability in found]))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from egmm._arrays import NUMPY, namespace
 from egmm._checks import BoolArray, FloatArray, IntArray, check_choice, check_real
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import check_focal, check_mass
@@ -25,7 +26,9 @@ def first_best(scores: FloatArray) -> IntArray:
     >>> first_best(np.array([[0.2, 0.4, 0.4], [0.1 + 0.2, 0.3, 0.1]]))
     array([1, 0])
     """
-    best: IntArray = np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)
+    xp = namespace(scores)
+    is_best = scores >= xp.max(scores, axis=1, keepdims=True) - TIE
+    best: IntArray = xp.argmax(is_best if xp is NUMPY else xp.astype(is_best, xp.int8), axis=1)
     return best
 
 

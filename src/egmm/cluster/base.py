@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import Place, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     BoolArray,
     FloatArray,
@@ -24,7 +25,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_spread,
-    reading_numbers,
+    reading_rows,
 )
 from egmm._documented import Documented
 from egmm._frames import row_names
@@ -58,7 +59,7 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
 
     def _check_fit(self, X: Any) -> FloatArray:
         rows = self._validated(X, ensure_min_samples=2)
-        check_spread(rows.var(axis=0), getattr(self, "feature_names_in_", None))
+        check_spread(to_host(rows).var(axis=0), getattr(self, "feature_names_in_", None))
         return rows
 
     def _check_new(self, X: Any) -> FloatArray:
@@ -69,9 +70,25 @@ class EvidentialClusterer(Documented, ClusterMixin, BaseEstimator):
         if isinstance(X, FileRows):
             name = type(self).__name__
             raise TypeError(f"X must be rows in memory for {name}, got a {X!r}; load them into an array, or use EGMM.")
-        with reading_numbers(X):
-            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
+        where = place_of(X)
+        if where is not None:
+            self._check_there(where)
+        with reading_rows(X) as kinds:
+            rows = validate_data(self, X, dtype=kinds[0], ensure_all_finite=False, **options)
         return check_finite_rows(rows, getattr(self, "feature_names_in_", None))
+
+    def _check_there(self, where: Place) -> None:
+        """Refuse arrays of other libraries that this clusterer cannot read where they are."""
+        if not self.__sklearn_tags__().array_api_support:
+            name, came = type(self).__name__, where.xp.__name__.rpartition(".")[2]
+            raise TypeError(
+                f"X must be an array of NumPy for {name}, got one of {came}; convert it, or use EGMM or ECM."
+            )
+        if not where.has_double:
+            name = type(self).__name__
+            raise TypeError(
+                f"{name} needs float64, which the device of X ({where.device}) has not; convert X to NumPy."
+            )
 
     def _check_stopping(self) -> tuple[float, int]:
         return check_real("tol", self.tol, 0), check_integer("max_iter", self.max_iter, 1)
@@ -142,6 +159,7 @@ class CredalClusterer(EvidentialClusterer):
     means_: FloatArray
     _pricing: Pricing
 
+    @reads_rows
     def predict(self, X: Any) -> IntArray:
         """Choose the cluster with the largest pignistic probability for each row.
 
@@ -157,6 +175,7 @@ class CredalClusterer(EvidentialClusterer):
         """
         return self._read(self._check_new(X), best_cluster)[0]
 
+    @reads_rows
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the pignistic probability of each cluster for each row.
 
@@ -171,6 +190,7 @@ class CredalClusterer(EvidentialClusterer):
         """
         return self._read(self._check_new(X), pignistic)[0]
 
+    @reads_rows
     def predict_mass(self, X: Any) -> FloatArray:
         """Return the mass of each focal set for each row, in the order of `focal_sets_`.
 
@@ -186,6 +206,7 @@ class CredalClusterer(EvidentialClusterer):
         """
         return self._read(self._check_new(X), lambda mass, _: np.ascontiguousarray(mass))[0]
 
+    @reads_rows
     def predict_sets(self, X: Any, *, rule: str = "heaviest", reward: float = REWARD) -> IntArray | BoolArray:
         """Choose a set of clusters for each row.
 
@@ -208,6 +229,7 @@ class CredalClusterer(EvidentialClusterer):
         reader = heaviest_set if is_heaviest else partial(choose_sets, rule=rule, reward=reward)
         return self._read(self._check_new(X), reader)[0]
 
+    @reads_rows
     def partition(self, X: Any) -> CredalPartition:
         """Return the credal partition of the rows.
 
@@ -220,7 +242,7 @@ class CredalClusterer(EvidentialClusterer):
         -------
         partition : CredalPartition
         """
-        mass = self.predict_mass(X)
+        mass = to_host(self.predict_mass(X))
         mass.setflags(write=False)
         return CredalPartition(mass, self.focal_sets_, index=row_names(X))
 
@@ -247,8 +269,8 @@ class CredalClusterer(EvidentialClusterer):
         masses = self._masses()
         parts = []
         with one_blas_thread():
-            for block in row_blocks(len(X), len(self.focal_sets_)):
-                mass = masses(X[block])
+            for block in row_blocks(X.shape[0], len(self.focal_sets_)):
+                mass = to_host(masses(X[block, ...]))
                 parts.append([read(mass, self.focal_sets_) for read in readers])
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
@@ -275,9 +297,10 @@ class PrototypeClusterer(CredalClusterer):
         """
         with all_or_nothing(self):
             X = self._check_fit(X)
-            weight = check_sample_weight(sample_weight, len(X))
-            self._fit_prototypes(X, weight)
+            where, weight = place_of(X), check_sample_weight(to_host(sample_weight), X.shape[0])
+            self._fit_prototypes(to_host(X), weight, where)
             self._set_rows(X, weight)
+            follow(self, where)
         self._warn_unless_converged()
         return self
 
@@ -288,7 +311,7 @@ class PrototypeClusterer(CredalClusterer):
         """Return the objective; `_pricing` and `n_features_in_` are set."""
         return PrototypeModel(self._pricing)
 
-    def _fit_prototypes(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+    def _fit_prototypes(self, X: FloatArray, sample_weight: FloatArray | None, where: Place | None = None) -> None:
         n_clusters = check_integer("n_clusters", self.n_clusters, 1)
         tol, max_iter = self._check_stopping()
         self._pricing = self._make_pricing(n_clusters)
@@ -298,7 +321,7 @@ class PrototypeClusterer(CredalClusterer):
             sample = draw_sample(rows, seed=0, size=len(X))
         self._check_distinct(sample, n_clusters)
         starts = self._starts(sample, n_clusters)
-        best = fit_prototypes(sample, starts, self._make_model(), tol=tol, max_iter=max_iter)
+        best = fit_prototypes(sample, starts, self._make_model(), tol=tol, max_iter=max_iter, where=where)
         self.means_ = best.state
         self._set_descent(best)
 
@@ -313,7 +336,7 @@ class PrototypeClusterer(CredalClusterer):
     def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:
         n_init = check_integer("n_init", self.n_init, 1)
         if not isinstance(self.init, str):
-            return [check_prototypes(self.init, n_clusters, sample.rows.shape[1])]
+            return [check_prototypes(to_host(self.init), n_clusters, sample.rows.shape[1])]
         random = check_random(self.random_state)
         if len(sample.rows) > SAMPLE_ROWS:
             with ArrayRows(*sample) as rows:

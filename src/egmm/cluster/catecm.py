@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from egmm._arrays import place_of
 from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_unmasked
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.masses import Costs, Pricing, evidential_pricing
@@ -173,6 +174,9 @@ class CatECM(CredalClusterer):
 
     def _table(self, X: Any, **options: Any) -> NDArray[Any]:
         check_unmasked("X", X)
+        where = place_of(X)
+        if where is not None:
+            self._check_there(where)
         table = validate_data(self, X, dtype=None, ensure_all_finite=False, **options)
         if (table.dtype.kind in "fc" and not np.isfinite(table).all()) or table.dtype.kind == "O":
             _refuse_missing(table, getattr(self, "feature_names_in_", None))

@@ -105,5 +105,10 @@ class ECM(PrototypeClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     def _make_pricing(self, n_clusters: int) -> Pricing:
         return evidential_pricing(self.focal_sets, n_clusters, self.alpha, self.beta, self.delta)

@@ -140,6 +140,11 @@ class FCM(PrototypeClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     def _make_pricing(self, n_clusters: int) -> Pricing:
         return Pricing(FocalSets.singletons(n_clusters), alpha=0.0, beta=check_beta(self.beta), delta=1.0)
 

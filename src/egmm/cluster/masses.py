@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from egmm._arrays import NUMPY, beside, namespace
 from egmm._checks import LARGEST, FloatArray, check_real
 from egmm.belief.focal import FocalSets
 
@@ -118,12 +119,13 @@ def relative_masses(costs: FloatArray, beta: float) -> tuple[FloatArray, FloatAr
     >>> (relative / total).T, objective
     (array([[0.8, 0.2]]), array([0.8]))
     """
-    cheapest = costs.min(axis=0)
+    xp = namespace(costs)
+    cheapest = xp.min(costs, axis=0)
     # Ratios lie in (0, 1], so no power overflows.
-    relative: FloatArray = np.divide(cheapest, costs, out=costs)
+    relative: FloatArray = np.divide(cheapest, costs, out=costs) if xp is NUMPY else cheapest / costs
     if beta != 2:
         relative **= 1 / (beta - 1)
-    total = relative.sum(axis=0)
+    total = xp.sum(relative, axis=0)
     return relative, total, cheapest / total ** (beta - 1)
 
 
@@ -155,6 +157,8 @@ def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing)
     """
     if pricing.is_plain:
         return to_clusters
+    if namespace(to_clusters) is not NUMPY:
+        return _costs_elsewhere(to_clusters, spread, pricing)
     costs = np.empty((len(pricing.focal), to_clusters.shape[1]))
     costs[: pricing.n_empty] = pricing.delta**2
     to_sets = np.matmul(pricing.priced_shares, to_clusters, out=costs[pricing.n_empty :])
@@ -164,6 +168,17 @@ def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing)
         is_zero = to_sets[:, on_prototype] <= ROUNDING * (pricing.priced_shares @ to_clusters[:, on_prototype])
         to_sets[:, on_prototype] = np.where(is_zero, ZERO * pricing.sizes, to_sets[:, on_prototype])
     return costs
+
+
+def _costs_elsewhere(to_clusters: Any, spread: FloatArray, pricing: Pricing) -> Any:
+    """The same for arrays of other libraries, which may not be written to: every column is looked at."""
+    xp = namespace(to_clusters)
+    sizes = beside(to_clusters, pricing.sizes)
+    means = beside(to_clusters, pricing.priced_shares) @ to_clusters
+    to_sets = means - beside(to_clusters, pricing.sizes * (pricing.credit * spread)[:, None])
+    to_sets = xp.where(to_sets <= ROUNDING * means, ZERO * sizes, to_sets)
+    to_empty = xp.full_like(to_sets[: pricing.n_empty, :], pricing.delta**2)
+    return xp.concat([to_empty, to_sets])
 
 
 class EuclideanCosts:
@@ -184,14 +199,21 @@ class EuclideanCosts:
 
     def _to_clusters(self, columns: FloatArray, lengths: FloatArray) -> FloatArray:
         """One matrix product; distances that lose precision are recomputed from differences."""
-        squared: FloatArray = (-2 * self._means) @ columns
-        squared += self._lengths
+        xp = namespace(columns)
+        squared: FloatArray = beside(columns, -2 * self._means) @ columns
+        squared += beside(columns, self._lengths)
         squared += lengths
-        is_near = squared.min(axis=0) <= NEAR * (lengths + self._lengths.max())
-        if is_near.any():
-            near = np.flatnonzero(is_near)
-            gaps = columns[:, None, near] - self._means.T[:, :, None]
-            squared[:, near] = np.maximum(np.einsum("dkn,dkn->kn", gaps, gaps), ZERO)
+        is_near = xp.min(squared, axis=0) <= NEAR * (lengths + float(self._lengths.max()))
+        if xp.any(is_near):
+            near = xp.nonzero(is_near)[0]
+            gaps = xp.take(columns, near, axis=1)[:, None, :] - beside(columns, self._means).T[:, :, None]
+            if xp is NUMPY:
+                squared[:, near] = np.maximum(np.einsum("dkn,dkn->kn", gaps, gaps), ZERO)
+            else:
+                exact = xp.sum(gaps * gaps, axis=0)
+                at = xp.cumulative_sum(xp.astype(is_near, near.dtype)) - 1
+                exact = xp.take(exact, xp.where(is_near, at, 0), axis=1)
+                squared = xp.where(is_near, xp.where(exact < ZERO, ZERO, exact), squared)
         return squared
 
 
@@ -206,6 +228,9 @@ def euclidean(means: FloatArray, pricing: Pricing) -> Costs:
     centred = EuclideanCosts(means - centre, pricing)
 
     def costs(X: FloatArray) -> FloatArray:
+        if namespace(X) is not NUMPY:
+            columns = X.T - beside(X, centre[:, None])
+            return centred(columns, namespace(X).sum(columns * columns, axis=0))
         columns = np.subtract(X.T, centre[:, None], order="C")
         return centred(columns, np.einsum("dn,dn->n", columns, columns))
 

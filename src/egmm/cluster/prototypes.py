@@ -1,11 +1,12 @@
 """Starts, passes and updates of the prototype-based clusterers: FCM, ECM and variants."""
 
 from collections.abc import Callable
-from functools import partial, reduce
-from typing import NamedTuple, Self, TypeAlias
+from functools import reduce
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from egmm._arrays import Place, beside, to_host
 from egmm._checks import FloatArray, check_choice
 from egmm.belief.moebius import row_blocks
 from egmm.cluster.descent import Descent, descend
@@ -13,6 +14,7 @@ from egmm.cluster.masses import ROUNDING, EuclideanCosts, Pricing, relative_mass
 from egmm.em.labels import kmeans_labels, random_labels
 from egmm.em.sample import Sample
 from egmm.rows.array import ArrayRows
+from egmm.rows.device import DeviceRows
 from egmm.rows.threads import one_blas_thread
 
 ColumnCosts: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -78,6 +80,21 @@ class PrototypeModel:
         return None
 
 
+class PrototypePass(NamedTuple):
+    """The pass over one block of rows, for row sources to call; what it needs of the prototypes is small."""
+
+    costs: ColumnCosts
+    pricing: Pricing
+
+    def run(self, X: FloatArray, sample_weight: FloatArray, lengths: FloatArray) -> PrototypeSums:
+        """Sums of a block."""
+        return prototype_sums(X, sample_weight, lengths, self.costs, self.pricing)
+
+    def on(self, where: Place, dtype: Any) -> Self:  # noqa: ARG002
+        """The pass over blocks on a device: it takes prototypes along with every block."""
+        return self
+
+
 def prototype_sums(
     X: FloatArray,
     sample_weight: FloatArray,
@@ -88,18 +105,19 @@ def prototype_sums(
     with_squares: bool = False,
 ) -> PrototypeSums:
     """Masses of a block of rows with squared lengths, reduced to sums."""
-    shares = pricing.priced_shares.T
+    shares = beside(X, pricing.priced_shares.T)
     parts = []
-    for block in row_blocks(len(X), len(pricing.focal)):
-        relative, total, objective = relative_masses(costs(X[block].T, lengths[block]), pricing.beta)
-        powers = relative[pricing.n_empty :] ** pricing.beta
-        weight = sample_weight[block] / total**pricing.beta
+    for block in row_blocks(X.shape[0], len(pricing.focal)):
+        rows, row_weight = X[block, ...], sample_weight[block]
+        relative, total, objective = relative_masses(costs(rows.T, lengths[block]), pricing.beta)
+        powers = relative[pricing.n_empty :, ...] ** pricing.beta
+        weight = row_weight / total**pricing.beta
         parts.append(
             PrototypeSums(
-                pricing.sizes[:, 0] * (powers @ weight),
-                (shares @ powers * weight) @ X[block],
-                float(objective @ sample_weight[block]),
-                (pricing.sizes[:, 0] @ powers * weight) @ np.square(X[block]) if with_squares else NO_SQUARES,
+                pricing.sizes[:, 0] * to_host(powers @ weight),
+                to_host((shares @ powers * weight) @ rows),
+                float(objective @ row_weight),
+                (pricing.sizes[:, 0] @ powers * weight) @ np.square(rows) if with_squares else NO_SQUARES,
             )
         )
     return reduce(PrototypeSums.plus, parts)
@@ -136,9 +154,15 @@ def update_means(sums: PrototypeSums, means: FloatArray, pricing: Pricing, pull:
 
 
 def fit_prototypes(
-    sample: Sample, starts: list[FloatArray], model: PrototypeModel, *, tol: float, max_iter: int
+    sample: Sample,
+    starts: list[FloatArray],
+    model: PrototypeModel,
+    *,
+    tol: float,
+    max_iter: int,
+    where: Place | None = None,
 ) -> Descent[FloatArray]:
-    """Minimise the objective from each start and keep the lowest.
+    """Minimise the objective from each start and keep the lowest; passes are made on a device if one is named.
 
     The prototypes and then the masses are updated once more after convergence, as in the original code.
     """
@@ -148,10 +172,11 @@ def fit_prototypes(
     lengths = np.einsum("nd,nd->n", rows, rows)
     centred, pricing = model.about(centre), model.pricing
 
-    with ArrayRows(rows, sample.weights) as source:
+    along = lengths if where is None else where.array(lengths)
+    with _source(rows, sample.weights, where) as source:
 
         def evaluate(means: FloatArray) -> PrototypeSums:
-            sums = source.reduce(partial(prototype_sums, costs=centred.costs(means), pricing=pricing), lengths)
+            sums = source.reduce(PrototypePass(centred.costs(means), pricing).run, along)
             pull = centred.pull(means)
             return sums if pull is None else sums._replace(objective=sums.objective + pull.cost)
 
@@ -161,6 +186,10 @@ def fit_prototypes(
         runs = [descend(start - centre, evaluate, update, tol=tol, max_iter=max_iter, repeats=2) for start in starts]
     best = min(runs, key=lambda run: run.history[-1])
     return best._replace(state=best.state + centre)
+
+
+def _source(rows: FloatArray, weights: FloatArray, where: Place | None) -> Any:
+    return ArrayRows(rows, weights) if where is None else DeviceRows(where.array(rows), weights, where)
 
 
 def starting_means(sample: Sample, n_clusters: int, init: str, random: np.random.RandomState) -> FloatArray:

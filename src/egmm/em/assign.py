@@ -3,16 +3,18 @@
 They raise `UnusableRowsError` if a row has no density; the row source then locates it.
 """
 
-from typing import NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import entr, log_softmax
 from scipy.stats import chi2
 
+from egmm._arrays import Place, namespace, to_host
 from egmm._checks import LARGEST, FloatArray, IntArray, are_usable
 from egmm.belief.decisions import first_best
 from egmm.belief.transforms import normalised
-from egmm.em import estep, kernel
+from egmm.em import device, estep, kernel
 from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.evidence import LINKED, Evidence, group_masses
 from egmm.em.factors import dense
@@ -67,6 +69,23 @@ class Mixture(NamedTuple):
         return cls(evaluated.components, shares, units, layout.kind, incomplete)
 
 
+class Reader(NamedTuple):
+    """One of the functions below with the mixture that it reads rows by."""
+
+    function: Callable[..., Any]
+    model: Mixture
+    engine: str
+
+    def read(self, X: FloatArray, sample_weight: FloatArray | None) -> Any:
+        """What the function says of a block of rows."""
+        return self.function(X, sample_weight, model=self.model, engine=self.engine)
+
+    def on(self, where: Place, dtype: Any) -> "Reader":  # noqa: ARG002
+        """The same for blocks on a device, in its greatest precision: as NumPy's, results are double."""
+        there = device.carried(self.model.model, self.model.shares, self.model.units, where, where.widest)
+        return Reader(self.function, self.model._replace(**there._asdict()), "numpy")
+
+
 def in_units(
     weights: FloatArray, means: FloatArray, covariances: FloatArray, covariance: str, units: Units | None = None
 ) -> tuple[Parameters, Units]:
@@ -99,7 +118,7 @@ def heaviest(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, en
 def pignistics(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:
     """Pignistic probabilities, (n, C)."""
     shared_out = masses(X, sample_weight, model, engine) @ model.shares
-    return normalised(shared_out) if is_empty(model.shares).any() else shared_out
+    return normalised(shared_out) if is_empty(model.incomplete.layout.shares).any() else shared_out
 
 
 def labels(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> IntArray:
@@ -184,7 +203,7 @@ class Totals(NamedTuple):
 
 def totals(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> Totals:
     """Log-likelihood, entropy of the masses and weight of a block of rows."""
-    mass, log_density = _evaluated(X, model, engine)
+    mass, log_density, sample_weight = map(to_host, (*_evaluated(X, model, engine), sample_weight))
     entropy = entr(mass).sum(axis=1)
     if sample_weight is None:
         return Totals(float(log_density.sum()), float(entropy.sum()), float(len(mass)))
@@ -195,8 +214,8 @@ def plausibility_products(
     X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str
 ) -> ClusterProducts:
     """Similarity of clusters on a block of rows."""
-    plausibility = masses(X, None, model, engine) @ (model.shares > 0)
-    weighted = plausibility if sample_weight is None else plausibility * sample_weight[:, None]
+    plausibility = to_host(masses(X, None, model, engine)) @ (to_host(model.shares) > 0)
+    weighted = plausibility if sample_weight is None else plausibility * to_host(sample_weight)[:, None]
     return ClusterProducts(plausibility.T @ weighted)
 
 
@@ -220,12 +239,13 @@ def _evaluated(
     with np.errstate(all="ignore"):
         log_density = _absolute(X, log_density, model) if with_density else log_density
     # Masses of rows too far for any density may be known all the same, where all clusters have one covariance.
-    if are_usable(X) and np.isfinite(log_density).all():
+    xp = namespace(X)
+    if are_usable(X) and xp.all(xp.isfinite(log_density)):
         return mass, log_density
-    is_missing = np.isnan(X)
-    if is_missing.any() and model.model.degrees is not None:
+    is_missing = xp.isnan(X)
+    if xp.any(is_missing) and model.model.degrees is not None:
         raise ValueError("tails='t' takes complete rows, but X has missing cells (NaN); impute them first.")
-    if not is_missing.any():
+    if not xp.any(is_missing):
         raise UnusableRowsError(
             "X contains a row whose density cannot be computed: it is not finite, or too far from every cluster."
         )
@@ -254,7 +274,7 @@ def _of_complete(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray
             mass, log_density = kernel.masses(X, model.model, model.shares, model.units)
         else:
             found = estep.masses(monomials(model.units.rows(X), model.kind), model.model, model.shares)
-            mass, log_density = found[0][0], found[1][0]
+            mass, log_density = found[0][0, ...], found[1][0, ...]
     return mass, log_density
 
 
@@ -262,7 +282,7 @@ def _absolute(X: FloatArray, log_density: FloatArray, model: Mixture) -> FloatAr
     """Log-densities (n,) in the units of the data, of those that a pass has found."""
     found = log_density - model.units.log_volume
     if model.kind == "linear":
-        found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0]
+        found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0, ...]
     return found
 
 

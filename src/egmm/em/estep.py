@@ -1,17 +1,21 @@
-"""One pass over rows in NumPy: masses of a block under every fit of a batch, and their sums.
+"""One pass over rows, in NumPy or any array API: masses of a block under every fit of a batch, and their sums.
 
 A Gaussian's log-density is linear in the monomials z(x) = (1, x_d, x_d x_e) of a row, so that a pass for a whole batch
 is two matrix products: log-densities L = Theta Z', and after a softmax over the focal sets the sums T = R Z. A focal
 set's log-density is the average of its members' plus a constant.
+
+Arrays of other libraries come with a model of theirs (`em.device`). Their sums are added up on the host in double
+precision. Only what every namespace has is used, and NumPy's arrays are worked on in place.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from egmm._arrays import NUMPY, namespace, to_host
 from egmm._checks import FloatArray
 from egmm.em.factors import is_low_rank, low_rank_traces
-from egmm.em.parameters import Components, is_identity, take, whiten
+from egmm.em.parameters import Components, is_identity, whiten
 from egmm.em.statistics import Statistics
 from egmm.em.tails import tail_sums, tailed
 
@@ -37,7 +41,7 @@ class Joint(NamedTuple):
     @property
     def log_density(self) -> FloatArray:
         """(B, n) log of the mixture's density; relative to the reference where the covariance is shared."""
-        return np.log(self.total) + self.peak
+        return namespace(self.total).log(self.total) + self.peak
 
 
 def e_step(
@@ -52,30 +56,35 @@ def e_step(
     `weight` is (n,), or (B, n) where every fit weighs the rows in its own way. `log_evidence` (n, M) has the logarithms
     of what else is known about each row and focal set.
     """
+    xp = namespace(z)
     n_fits, n_clusters, n_monomials = model.theta.shape
-    set_counts = np.zeros((len(shares), n_fits))
+    n_focal = shares.shape[0]
+    set_counts = np.zeros((n_focal, n_fits))
     sums = np.zeros((n_clusters * n_fits, n_monomials))
     log_likelihood = np.zeros(n_fits)
-    tails = None if model.degrees is None else np.zeros((n_fits, len(shares) + 2))
-    size = max(LEAST_CHUNK, CHUNK_ENTRIES // (len(shares) * n_fits))
-    for first in range(0, len(z), size):
-        part = z[first : first + size]
-        part_weight = None if weight is None else weight[..., first : first + size]
-        part_evidence = None if log_evidence is None else log_evidence[first : first + size]
+    tails = None if model.degrees is None else np.zeros((n_fits, n_focal + 2))
+    size = max(LEAST_CHUNK, CHUNK_ENTRIES // (n_focal * n_fits))
+    n_rows = z.shape[0]
+    for first in range(0, n_rows, size):
+        last = min(first + size, n_rows)
+        part = z[first:last, ...]
+        part_weight = None if weight is None else weight[..., first:last]
+        part_evidence = None if log_evidence is None else log_evidence[first:last]
         joint = joint_masses(part, model, shares, part_evidence)
-        value = joint.log_density
+        mass, value = joint.mass, joint.log_density
         if part_weight is None:
-            log_likelihood += value.sum(axis=1)
-            joint.mass[...] /= joint.total
+            mass /= joint.total
         else:
-            log_likelihood += (value * part_weight).sum(axis=1)
-            joint.mass[...] *= part_weight / joint.total
-        set_counts += joint.mass.sum(axis=-1)
+            value *= part_weight
+            mass *= part_weight / joint.total
+        # What EM's steps gain is less than single precision has digits for.
+        log_likelihood += np.add.reduce(to_host(value), axis=1, dtype=np.float64)
+        set_counts += to_host(xp.sum(mass, axis=-1))
         if tails is not None and joint.pull is not None:
-            tails += tail_sums(joint.mass, joint.pull, part_weight, model)
-            joint.mass[...] *= joint.pull
-        shared_out = _shared_out(joint.mass, shares)
-        sums += shared_out.reshape(n_clusters * n_fits, -1) @ part
+            tails += tail_sums(mass, joint.pull, part_weight, model)
+            mass *= joint.pull
+        shared_out = _shared_out(mass, shares)
+        sums += to_host(xp.reshape(shared_out, (n_clusters * n_fits, -1)) @ part)
     sums = np.swapaxes(sums.reshape(n_clusters, n_fits, n_monomials), 0, 1)
     counts, pooled = np.ascontiguousarray(set_counts.T), np.zeros((n_fits, 0))
     return Statistics(counts, np.ascontiguousarray(sums), pooled, log_likelihood, tails)
@@ -85,7 +94,8 @@ def _shared_out(mass: FloatArray, shares: FloatArray) -> FloatArray:
     """Pignistic probabilities (C, B, n) of masses (M, B, n)."""
     if is_identity(shares):
         return mass
-    return (shares.T @ mass.reshape(len(shares), -1)).reshape(-1, *mass.shape[1:])
+    xp = namespace(mass)
+    return xp.reshape(shares.T @ xp.reshape(mass, (shares.shape[0], -1)), (-1, *mass.shape[1:]))
 
 
 def joint_masses(z: FloatArray, model: Components, shares: FloatArray, log_evidence: FloatArray | None = None) -> Joint:
@@ -101,9 +111,10 @@ def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArr
 
 def _set_scores(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray | None]:
     """The same, and how much rows pull (M, B, n) where tails are heavy."""
-    scores = _scores(z, model)
+    xp, scores = namespace(z), _scores(z, model)
     if not is_identity(shares):
-        scores = (shares @ scores.reshape(shares.shape[1], -1)).reshape(len(shares), *scores.shape[1:])
+        n_focal, n_clusters = shares.shape
+        scores = xp.reshape(shares @ xp.reshape(scores, (n_clusters, -1)), (n_focal, *scores.shape[1:]))
     pull = None
     if model.kappa is not None:
         scores, pull = tailed(scores + model.kappa.T[:, :, None], model)
@@ -115,56 +126,66 @@ def joint_of(scores: FloatArray, log_evidence: FloatArray | None = None) -> Join
     """Masses before they are normalised, from their logarithms (M, B, n), which are overwritten."""
     if log_evidence is not None:
         scores += log_evidence.T[:, None, :]
-    peak = scores.max(axis=0)
+    xp = namespace(scores)
+    peak = xp.max(scores, axis=0)
     scores -= peak
-    np.exp(scores, out=scores)
-    return Joint(scores, scores.sum(axis=0), peak)
+    scores = np.exp(scores, out=scores) if xp is NUMPY else xp.exp(scores)
+    return Joint(scores, xp.sum(scores, axis=0), peak)
 
 
 def _scores(z: FloatArray, model: Components) -> FloatArray:
     """Log-densities of the clusters, (C, B, n)."""
+    xp = namespace(z)
     n_fits, n_clusters, n_monomials = model.theta.shape
-    theta = np.swapaxes(model.theta, 0, 1).reshape(-1, n_monomials)
-    scores = (theta @ z.T).reshape(n_clusters, n_fits, -1)
-    rows = z[:, 1 : 1 + model.whitened.shape[2]]
-    for at in np.flatnonzero(model.is_far):
-        scores[:, at] = _factored_scores(rows, take(model, np.array([at])), n_monomials)
-    return scores
+    theta = model.theta if n_fits == 1 else xp.permute_dims(model.theta, (1, 0, 2))
+    scores = xp.reshape(xp.reshape(theta, (-1, n_monomials)) @ z.T, (n_clusters, n_fits, -1))
+    if not model.is_far.any():
+        return scores
+    fits = range(n_fits)
+    return xp.stack([_factored_scores(z, model, at) if model.is_far[at] else scores[:, at, :] for at in fits], axis=1)
 
 
-def _factored_scores(rows: FloatArray, model: Components, n_monomials: int) -> FloatArray:
+def _factored_scores(z: FloatArray, model: Components, at: int) -> FloatArray:
     """The same, (C, n), of one fit from differences to the means, which keeps digits where clusters are far apart."""
-    factors, whitened = model.factors[0], model.whitened[0]
+    factors, whitened = model.factors[at, ...], model.whitened[at, ...]
     n_clusters, dim = whitened.shape
-    factors = np.broadcast_to(factors, (n_clusters, *factors.shape[1:]))
-    scores = np.empty((n_clusters, len(rows)))
+    rows = z[:, 1 : 1 + dim]
+    halves = []
     for k in range(n_clusters):
-        offsets = whiten(rows, factors[k]) - whitened[k]
-        scores[k] = -0.5 * np.einsum("nd,nd->n", offsets, offsets)
-    if n_monomials > 1 + dim:
-        return scores + model.log_norms[0][:, None]
-    return scores + _half_norms(rows, factors[0])
+        offsets = whiten(rows, factors[min(k, factors.shape[0] - 1), ...])
+        offsets -= whitened[k, ...]
+        halves.append(-0.5 * _squared_lengths(offsets))
+    scores = namespace(z).stack(halves)
+    if z.shape[1] > 1 + dim:
+        return scores + model.log_norms[at, :, None]
+    return scores + _half_norms(rows, factors[0, ...])
 
 
 def _half_norms(rows: FloatArray, factor: FloatArray) -> FloatArray:
     """Half of the squared distances from the centre, (n,)."""
-    offsets = whiten(rows, factor)
-    return np.asarray(0.5 * np.einsum("nd,nd->n", offsets, offsets))
+    return 0.5 * _squared_lengths(whiten(rows, factor))
+
+
+def _squared_lengths(rows: FloatArray) -> FloatArray:
+    """(n,)."""
+    xp = namespace(rows)
+    return np.einsum("nd,nd->n", rows, rows) if xp is NUMPY else xp.sum(rows * rows, axis=1)
 
 
 def masses(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Masses (B, n, M) and log-densities (B, n), relative where the covariance is shared, of rows [eq_EMemb]."""
     joint = joint_masses(z, model, shares)
-    return np.transpose(joint.mass / joint.total, (1, 2, 0)), joint.log_density
+    return namespace(z).permute_dims(joint.mass / joint.total, (1, 2, 0)), joint.log_density
 
 
 def log_reference(z: FloatArray, model: Components) -> FloatArray:
     """Log of the density N(x; centre, Sigma) that densities are relative to, (B, n); zero where they are absolute."""
     n_fits, _, dim = model.whitened.shape
+    xp = namespace(z)
     if model.theta.shape[2] > 1 + dim:
-        return np.zeros((n_fits, len(z)))
+        return xp.stack([xp.zeros_like(z[:, 0])] * n_fits)
     rows = z[:, 1 : 1 + dim]
-    return np.array([model.log_norms[at, 0] - _half_norms(rows, model.factors[at, 0]) for at in range(n_fits)])
+    return xp.stack([model.log_norms[at, 0] - _half_norms(rows, model.factors[at, 0, ...]) for at in range(n_fits)])
 
 
 def log_likelihood(statistics: Statistics, model: Components, weight: FloatArray, scatter: FloatArray) -> FloatArray:

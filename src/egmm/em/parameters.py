@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import gammaln
 
+from egmm._arrays import NUMPY, namespace
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import factors as low_rank
 from egmm.em.noise import Box
@@ -174,7 +175,10 @@ def is_empty(shares: FloatArray) -> BoolArray:
 def is_identity(shares: FloatArray) -> bool:
     """Whether the focal sets are the clusters, in their order."""
     n_focal, n_clusters = shares.shape
-    return n_focal == n_clusters and bool((shares.diagonal() == 1).all())
+    if n_focal != n_clusters:
+        return False
+    xp = namespace(shares)
+    return bool(xp.all((shares.diagonal() if xp is NUMPY else xp.linalg.diagonal(shares)) == 1))
 
 
 def components(params: Parameters, shares: FloatArray, kind: str, log_noise: float = 0.0) -> Evaluated:
@@ -234,7 +238,7 @@ def _quadratic(factors: FloatArray, dim: int, kind: str) -> list[FloatArray]:
 def whiten(rows: FloatArray, factors: FloatArray) -> FloatArray:
     """Rows (..., n, D) times U, for factors (..., D, D), roots of precisions (..., D) or factors of low rank."""
     if factors.ndim < rows.ndim:
-        return np.asarray(rows * factors[..., None, :])
+        return rows * factors[..., None, :]
     return low_rank.times_low_rank(rows, factors) if low_rank.is_low_rank(factors) else rows @ factors
 
 

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from egmm._arrays import Place
 from egmm._checks import BoolArray, FloatArray, IntArray
-from egmm.em import estep, kernel
+from egmm.em import device, estep, kernel
 from egmm.em.covariance import is_diagonal
 from egmm.em.evidence import UNLABELLED, Evidence, Links, evidence_for, group_masses
 from egmm.em.factors import is_low_rank, precision_diagonals
@@ -101,6 +102,15 @@ class Pass(NamedTuple):
             return kernel.e_step(X, weight, self.model, self.layout.shares, self.units)
         z = monomials(self.units.rows(X), self.layout.kind)
         return estep.e_step(z, weight, self.model, self.layout.shares, log_evidence)
+
+    def on(self, where: Place, dtype: Any) -> "Pass | None":
+        """The pass over blocks on a device; None where its precision does not do for clusters so far apart."""
+        precision = device.precision_of(self.model, where, dtype)
+        if precision is None:
+            return None
+        there = device.carried(self.model, self.layout.shares, self.units, where, precision)
+        layout = self.layout._replace(shares=there.shares)
+        return self._replace(model=there.model, layout=layout, units=there.units, engine="numpy")
 
 
 @dataclass(frozen=True)

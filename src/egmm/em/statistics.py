@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from egmm._arrays import NUMPY, beside, namespace
 from egmm._checks import FloatArray, IntArray, are_usable
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -32,6 +33,10 @@ def monomials(rows: FloatArray, kind: str) -> FloatArray:
     """
     dim = rows.shape[1]
     first, second = products(dim, kind)
+    xp = namespace(rows)
+    if xp is not NUMPY:
+        pairs = [xp.take(rows, beside(rows, at), axis=1) for at in (first, second)]
+        return xp.concat([xp.ones_like(rows[:, :1]), rows, pairs[0] * pairs[1]], axis=1)
     result = np.empty((len(rows), 1 + dim + len(first)))
     result[:, 0] = 1.0
     result[:, 1 : 1 + dim] = rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egmm._checks import FloatArray, check_choice, import_optional
-from egmm.image.io import COLOUR_CHANNELS, PICTURE_SUFFIXES, Image, check_file, read_image
+from egmm.image.io import COLOUR_CHANNELS, PICTURE_SUFFIXES, Image, check_file, here, read_image
 
 SPACES = ("lab", "rgb", "grey")
 
@@ -73,6 +73,7 @@ def _channels(source: Any, space: str, name: str | None = None) -> list[Image] |
 
 def _pixels(source: Any) -> NDArray[np.uint8] | None:
     """8-bit red, green and blue of a colour picture, (rows, columns, 3); None for other sources."""
+    source = here(source)
     if isinstance(source, np.ndarray):
         is_colour = source.ndim == 3 and source.shape[-1] in COLOUR_CHANNELS and source.dtype == np.uint8
         return source[..., :3] if is_colour else None

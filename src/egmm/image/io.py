@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from egmm._arrays import place_of, to_host
 from egmm._checks import BoolArray, FloatArray, check_unmasked, import_optional
 from egmm._files import replacing
 
@@ -170,7 +171,12 @@ def _read(source: Source, name: str | None) -> Image:
         return _checked(_from_nibabel(source, name or "image"), name or "image")
     if hasattr(source, "getbands"):
         return _checked(Image(_from_pillow(source, name or "image"), ""), name or "image")
-    return _checked(Image(np.asanyarray(source), ""), name or "image")
+    return _checked(Image(np.asanyarray(here(source)), ""), name or "image")
+
+
+def here(source: Any) -> Any:
+    """An array of another library as NumPy's: voxels are merged on the host, and few distinct ones are left to fit."""
+    return source if place_of(source) is None else to_host(source)
 
 
 def check_file(path: Path) -> None:
