@@ -22,7 +22,7 @@ from egmm.cluster.base import CredalClusterer
 from egmm.cluster.bootstrap import bootstrap, choose_mixture, choose_references, draw_starts
 from egmm.cluster.calibration import Relation, Targets, calibrate, optimal_masses, pair_intervals
 from egmm.cluster.prototypes import STARTS
-from egmm.em.covariance import LOW_RANK, chosen_models, resolve_covariance, warn_of_many_features
+from egmm.em.covariance import LOW_RANK, chosen_models, resolve_covariance
 from egmm.em.replicates import Mixtures, Posteriors
 from egmm.mixture import EGMM
 from egmm.rows.threads import Threads, one_blas_thread
@@ -209,7 +209,6 @@ class BootGMM(CredalClusterer):
         models = chosen_models(self.covariance, X.shape[1])
         if LOW_RANK in models:
             raise ValueError("covariance='low-rank' has no bootstrap; use 'EEE', or a diagonal model such as 'EEI'.")
-        warn_of_many_features([resolve_covariance(model, X.shape[1]) for model in models], X.shape[1])
         starts = self._starts(X, random)
         base = EGMM(focal_sets="singletons", reg_covar=self.reg_covar, n_jobs=self.n_jobs)
         verbose = bool(self.verbose)
