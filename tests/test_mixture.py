@@ -439,7 +439,7 @@ def test_curvature_that_misleads_is_noticed(uci, reg_covar) -> None:
     assert model.converged_
     options = model.get_params() | {"warm_start": False, "tol": 1e-9, "max_iter": 20_000}
     end = EGMM(**options).fit(X).log_likelihood_
-    assert end - model.log_likelihood_ < 20 * model.tol * len(X)
+    assert end - model.log_likelihood_ < 25 * model.tol * len(X)
 
 
 def test_light_sets_that_still_grow_are_waited_for() -> None:

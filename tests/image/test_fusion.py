@@ -230,7 +230,7 @@ def test_wrong_arguments_are_named(brain: BrainPhantom, parts: tuple[SegmentedIm
         ((t1, t2, [[{0}, {1}], [{1, 2}, {0}]]), {}, ValueError, r"source 0 must cover .* cluster 3 \(number 2 counted"),
         ((t1, t2, [PAPER[0], narrow]), {}, ValueError, "source 1 must cover the common frame, but normal is in none"),
         ((t1, t2, [PAPER[0], words]), {}, TypeError, r"source 1 must list .*, got 'CSF'; write \['CSF'\]"),
-        ((t1, t2, [["1", "02"], ["12", "0"]]), {}, TypeError, r"source 0 must list what .*, got '1'; write \['1'\]"),
+        ((t1, t2, [["1", "02"], ["12", "0"]]), {}, TypeError, r"source 0 must list .*, got '1'; write \['1'\]"),
         ((t1, t2, [[1, 0], [0, 1]]), {}, TypeError, r"source 0 must list the clusters .*, got 1; write \[1\]"),
         ((t1, t2, [[["a"], [0]], [[0], [1]]]), {}, TypeError, r"a cluster number of refining .* from 0 to 62, got 'a'"),
         ((t1, t2, [5, 5]), {}, TypeError, "refining of source 0 must be a mapping or a list, got 5"),
