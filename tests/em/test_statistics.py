@@ -97,7 +97,8 @@ def test_infinite_entries_make_sums_that_are_not_finite(rng) -> None:
 @pytest.mark.parametrize("n_monomials", [3, 5, 6])
 def test_statistics_add_field_by_field_and_scale(rng, n_monomials) -> None:
     def draw() -> Statistics:
-        return Statistics(rng.random((4, 7)), rng.random((4, 3, n_monomials)), rng.random((4, 2)), rng.random(4))
+        shapes = (4, 7), (4, 3, n_monomials), (4, 2), (4,), (4, 9)
+        return Statistics(*(rng.random(shape) for shape in shapes))
 
     one, two = draw(), draw()
     both, twice = one.plus(two), one.times(2.0)
