@@ -232,3 +232,26 @@ def test_bad_arguments_are_named(X):
     bad[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity at row 3"):
         AutoEGMM([2]).fit(bad)
+
+
+@pytest.mark.parametrize("consensus", [True, False])
+def test_noise_is_found_where_ebic_says_so(rng, tmp_path, consensus) -> None:
+    clean = np.concatenate([rng.normal(mean, 1, (80, 2)) for mean in ([0, 0], [8, 0], [4, 7])])
+    X = np.concatenate([clean, rng.uniform(-28, 36, (13, 2))])
+    options = {"covariance": ["EII", "EEE"], "consensus": consensus, "random_state": 0}
+    model = AutoEGMM(range(1, 5), noise="auto", **options).fit(X)
+    assert model.n_clusters_ == 3
+    assert model.focal_sets_.has_empty
+    partition = model.partition(X)
+    np.testing.assert_allclose(partition.mass.sum(axis=1), 1)
+    assert partition.outliers()[240:].mean() >= 0.8
+    assert partition.outliers()[:240].mean() <= 0.02
+    model.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(AutoEGMM.load(tmp_path / "model.json").predict_mass(X), partition.mass)
+    assert not AutoEGMM(range(1, 5), noise="auto", **options).fit(clean).focal_sets_.has_empty
+    assert AutoEGMM(3, noise=True, **options).fit(clean).focal_sets_.has_empty
+
+
+def test_what_noise_may_be_is_said(rng) -> None:
+    with pytest.raises(ValueError, match="noise must be one of 'True', 'False', 'auto'; got 'some'"):
+        AutoEGMM(noise="some").fit(rng.normal(size=(20, 2)))

@@ -141,6 +141,8 @@ BAD_USAGE = {
     "a ridge in words": (["fit", "rows.csv", "--reg-covar", "some"], "'some' is neither auto nor a number >= 0"),
     "a ridge below zero": (["select", "rows.csv", "--reg-covar", "-1"], "'-1' is neither auto nor a number >= 0"),
     "certainty below zero": (["fit", "rows.csv", "--certainty", "-1"], "--certainty"),
+    "unknown tails": (["fit", "rows.csv", "--tails", "heavy"], "--tails"),
+    "noise for auto": (["fit", "rows.csv", "--model", "auto", "--noise"], "--noise"),
     "no steps": (["fit", "rows.csv", "--max-iter", "0"], "--max-iter"),
     "zero clusters": (["fit", "rows.csv", "--clusters", "0"], "'0' is not a number"),
     "unknown covariance": (["fit", "rows.csv", "--covariance", "XXX"], "'XXX' is not one of"),

@@ -445,3 +445,18 @@ def test_help_says_what_is_done(call: Any) -> None:
 def test_all_covariances_have_two_names(call: Any, rows: Path, name: str) -> None:
     said = json.loads(call("select", rows, "-c", "2", "--label", "side", "--covariance", name, "--json").stdout)
     assert len(said["candidates"]) == 14
+
+
+@pytest.mark.parametrize("options", [["--noise"], ["--tails", "t"]])
+def test_noise_and_tails_are_fitted_told_and_made_again(call: Any, tmp_path: Path, options: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(at, 1, (60, 2)) for at in (0, 9)] + [rng.uniform(-30, 40, (6, 2))])
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, X, delimiter=",", header="a,b", comments="")
+    done = call("fit", str(path), "--clusters", "2", *options, "--out", str(tmp_path / "out"))
+    told = {"--noise": "to no cluster: the empty set", "--tails": "t distributions with"}[options[0]]
+    assert told in " ".join(done.stdout.split())
+    assert (
+        " ".join(options)
+        in (tmp_path / "out" / "summary.txt").read_text() + (tmp_path / "out" / "report.html").read_text()
+    )
