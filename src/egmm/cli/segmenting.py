@@ -11,7 +11,7 @@ from egmm.cli.output import check_free, writing_directory
 from egmm.cli.screen import as_json, say, show_table, spaced
 from egmm.image import SegmentedImage, make_brain_phantom
 from egmm.image import segment as segment_image
-from egmm.image.colour import colour_name, from_lab
+from egmm.image.colour import colour_names, from_lab
 from egmm.image.io import check_file
 from egmm.plotting.image import plot_labels
 from egmm.reproduce.experiments import segment_brain
@@ -90,15 +90,12 @@ def _is_lab(found: SegmentedImage) -> bool:
 
 def _descriptions(found: SegmentedImage, means: FloatArray) -> list[str]:
     """Describe clusters by colour or mean grey levels."""
-    names = []
-    for k, levels in enumerate(means):
-        if np.isnan(levels).any():
-            names.append(f"{k + 1}: no voxel")
-        elif _is_lab(found):
-            names.append(f"{k + 1}: {colour_name(levels)}")
-        else:
-            names.append(f"{k + 1}: level {' / '.join(f'{level:.3g}' for level in levels)}")
-    return names
+    is_empty = [bool(np.isnan(levels).any()) for levels in means]
+    if _is_lab(found):
+        words = colour_names(np.nan_to_num(means))
+    else:
+        words = [f"level {' / '.join(f'{level:.3g}' for level in levels)}" for levels in means]
+    return [f"{k + 1}: {'no voxel' if is_empty[k] else word}" for k, word in enumerate(words)]
 
 
 def _write_labels(path: Path, found: SegmentedImage, means: FloatArray) -> None:

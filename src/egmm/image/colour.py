@@ -1,5 +1,6 @@
 """Colour pictures: their channels as images on one grid, in a perceptually uniform space."""
 
+from collections import Counter
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -128,6 +129,19 @@ def from_lab(lab: Any) -> FloatArray:
     ratio = np.where(root > 6 / 29, root**3, 3 * (6 / 29) ** 2 * (root - 4 / 29))
     linear = np.clip((ratio * WHITE) @ np.linalg.inv(TO_XYZ).T, 0.0, 1.0)
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def colour_names(colours: Any) -> list[str]:
+    """Name colours; those with the same name are told apart by their lightness, from 0 to 100.
+
+    >>> colour_names([[60, 30, 55], [50, 30, 55], [96, 0, 0]])
+    ['orange, lightness 60', 'orange, lightness 50', 'white']
+    """
+    names = [colour_name(lab) for lab in colours]
+    shared = {name for name, count in Counter(names).items() if count > 1}
+    return [
+        f"{name}, lightness {lab[0]:.0f}" if name in shared else name for name, lab in zip(names, colours, strict=True)
+    ]
 
 
 def colour_name(lab: Any) -> str:
