@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ class _Search:
         groups = self._groups(numbers, gives_up)
         # Small steps of NumPy in several threads would only wait for each other.
         with Threads(n_workers if self.seconds > WORTH_THREADS else 1) as threads:
-            for found in threads.map(self._fit_group, [(group, gives_up) for group in groups]):
+            for found in threads.map(self._fit_group, [(group, gives_up, threads) for group in groups]):
                 self.done |= found
                 last = next(reversed(found.values()))
                 self.progress.update(len(self.done), last.title)
@@ -129,12 +130,16 @@ class _Search:
                 self.done[at] = Candidate(model.n_clusters, model.covariance, failure=str(error))
         return sorted(groups.values(), key=lambda group: -self.models[next(iter(group))].n_clusters)
 
-    def _fit_group(self, group: dict[int, Specification | None], gives_up: bool) -> dict[int, Candidate]:
+    def _fit_group(
+        self, group: dict[int, Specification | None], gives_up: bool, threads: Threads
+    ) -> dict[int, Candidate]:
         began = time.perf_counter()
         found: dict[int, ModelFit | Failure] = {}
         specifications = [one for one in group.values() if one is not None]
         if specifications:
-            results = fit_all(self.rows, self.summary, specifications)
+            # An interrupt reaches the main thread only.
+            report = partial(_end_if_unwanted, threads) if threads.n_jobs > 1 else None
+            results = fit_all(self.rows, self.summary, specifications, report=report)
             for at, result in zip(group, results, strict=True):
                 if isinstance(result, Failure):
                     found[at] = result
@@ -165,6 +170,11 @@ class _Search:
             seconds,
             outcome=Outcome.of_mixture(found),
         )
+
+
+def _end_if_unwanted(threads: Threads, *_: object) -> None:
+    if threads.is_closing:
+        raise KeyboardInterrupt
 
 
 def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:

@@ -323,6 +323,7 @@ def select_model(
         base.set_params(random_state=int(check_random(random_state).randint(2**31)))
     grid = [(model, count) for model in models for count in counts]
     with Progress("select_model", len(grid), enabled=bool(verbose)) as progress:
+        progress.update(0)  # The first candidate may take a minute.
         if isinstance(base, EGMM):
             candidates = search(base, grid, X, sample_weight, n_cores, progress, criterion)
         else:

@@ -243,7 +243,7 @@ def test_ctrl_c_is_clean(tmp_path: Path, clusters: str) -> None:
             assert process.poll() is None
         time.sleep(2)  # let the workers start
         os.killpg(process.pid, signal.SIGINT)  # what a terminal sends: to the command and its workers
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=30)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -27,6 +27,8 @@ class Threads:
     def __init__(self, n_jobs: int | None) -> None:
         self.n_jobs = resolve_jobs(n_jobs)
         self._pool: ThreadPoolExecutor | None = None
+        self.is_closing = False
+        """Whether results are no longer wanted; long jobs look, and end early."""
 
     def map(
         self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]], ahead: int = 2
@@ -53,6 +55,7 @@ class Threads:
 
     def close(self) -> None:
         """End the threads."""
+        self.is_closing = True
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
