@@ -237,7 +237,7 @@ def _write(work: Path, peer: Peer, data: Data | None, notes: list[str], table: s
         partition.save(work / "masses.parquet")
     else:
         write_columns(work / f"masses.{table}", mass_columns(partition))
-    known = [f"  {key:<16}  {value:.3f}" for key, value in peer.metrics.items()]
+    known = [f"  {key:<21}  {value:.3f}" for key, value in peer.metrics.items()]
     known = ["", "Against the known classes", *known] if known else []
     lines = [*_sentences(peer), *notes, "", partition.summary(), *known, ""]
     (work / "summary.txt").write_text("\n".join(lines), encoding="utf-8")

@@ -28,7 +28,7 @@ HEADINGS = {
     "NMI": "NMI",
     "ARI": "ARI",
     "coverage": "cover-\nage",
-    "sure accuracy": "accuracy,\nsure rows",
+    "accuracy of sure rows": "accuracy,\nsure rows",
     "control accuracy": "accuracy,\ncontrol",
     "AURC": "AURC",
     "ECE": "ECE",

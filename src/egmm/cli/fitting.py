@@ -137,7 +137,7 @@ def _compared(fitted: Fitted) -> list[str]:
     """Lines on the agreement with known classes, if any."""
     if not fitted.metrics:
         return []
-    return ["", "Against the known classes", *(f"  {name:<16}  {value:.3f}" for name, value in fitted.metrics.items())]
+    return ["", "Against the known classes", *(f"  {name:<21}  {value:.3f}" for name, value in fitted.metrics.items())]
 
 
 def _reproduce(source: Source, fitted: Fitted) -> str:

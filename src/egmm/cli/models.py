@@ -311,5 +311,9 @@ def scores(truth: Any, partition: CredalPartition, decision: Decision) -> dict[s
     found = {"purity": purity(truth, labels), "NMI": nmi(truth, labels), "ARI": ari(truth, labels)}
     if len(np.unique(truth)) <= partition.n_clusters:
         sets = set_scores(truth, choose_sets(partition.mass, partition.focal_sets, *decision))
-        found |= {"coverage": sets.coverage, "sure accuracy": sets.precise_accuracy, "open": sets.ambiguous}
+        found |= {
+            "coverage": sets.coverage,
+            "accuracy of sure rows": sets.precise_accuracy,
+            "share of open rows": sets.ambiguous,
+        }
     return found
