@@ -30,6 +30,7 @@ def model(X):
     return AutoEGMM(range(1, 6), covariance=SOME, random_state=0).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:The best number of clusters, 6, is the largest tried")  # a cluster of repeated rows
 @parametrize_with_checks([AutoEGMM(range(1, 7), covariance=["EII", "EEE"])])
 def test_scikit_learn_s_contract(estimator, check):
     check(estimator)
@@ -115,9 +116,9 @@ def test_close_numbers_of_clusters_are_both_named():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(80, 1))
     told = []
-    for distance in np.linspace(1.5, 3.5, 41):
+    for distance in np.linspace(1.5, 3.5, 9):
         X = noise + distance * (np.arange(80) % 2)[:, None]
-        model = AutoEGMM([1, 2, 3, 4], covariance="E", random_state=0).fit(X)
+        model = AutoEGMM([1, 2, 3], covariance="E", random_state=0).fit(X)
         values = {c.n_clusters: c.value("ebic") for c in model.selection_.candidates if c.is_sound}
         own = values.pop(model.n_clusters_)
         close = [count for count, value in values.items() if abs(value - own) < 3]

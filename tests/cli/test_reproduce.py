@@ -85,7 +85,7 @@ def test_a_page_is_not_replaced_by_one_that_shows_less(call: Any, tmp_path: Path
         refused = call("reproduce", *less)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert (
-            "reproduction holds the page of `egmm reproduce --quick --only table:ebic --only figure:diamond`, and this "
+            "reproduction holds the page of `egmm reproduce --quick --only table:ebic --only figure:diamond`, "
             "which this run would replace; use another --out, or --force." in refused.stderr
         )
         assert (tmp_path / "reproduction" / "reproduction.md").read_text("utf-8") == page
