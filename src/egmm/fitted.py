@@ -36,8 +36,8 @@ from egmm.em import assign
 from egmm.em.completion import EmptyColumnError
 from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
+from egmm.em.engine import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.factors import dense
-from egmm.em.fit import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.kernel import is_compiled
 from egmm.em.noise import Box
 from egmm.em.tails import farthest

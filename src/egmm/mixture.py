@@ -29,25 +29,21 @@ from egmm._checks import (
 from egmm._progress import Progress
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.em import assign
-from egmm.em.ascent import Ascent
+from egmm.em.ascent import RUNNING, Ascent
+from egmm.em.batch import ON_ALL_ROWS
 from egmm.em.checkpoint import Checkpoint
 from egmm.em.completion import DataMoments, data_moments
 from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import ebic_of, n_free_parameters
+from egmm.em.engine import EXPECTED_PASSES, choose_engine, seconds_in_numpy
 from egmm.em.factors import most_factors
 from egmm.em.factors import variances as diagonals
-from egmm.em.fit import (
-    EXPECTED_PASSES,
-    FitResult,
-    Specification,
-    choose_engine,
-    fit,
-    seconds_in_numpy,
-)
+from egmm.em.fit import fit
 from egmm.em.noise import check_box
 from egmm.em.parameters import Parameters, focal_parameters
 from egmm.em.prior import make_prior
 from egmm.em.problem import Problem
+from egmm.em.specification import FitResult, Specification
 from egmm.em.start import LOW_RANK_RIDGE, RIDGE, make_ridge
 from egmm.em.statistics import Moments, Units
 from egmm.em.stream import Stream
@@ -555,7 +551,7 @@ def _run(
     model: EGMM, rows: RowSource, summary: DataSummary, specification: Specification, *, keeps_checkpoint: bool = True
 ) -> FitResult:
     checkpoint = _checkpoint(model, summary, specification) if keeps_checkpoint else None
-    with Progress("EGMM", model.max_iter, enabled=bool(model.verbose)) as progress:
+    with Progress(ON_ALL_ROWS, model.max_iter, enabled=bool(model.verbose)) as progress:
         report = partial(_report, progress) if model.verbose else None
         return fit(rows, summary, specification, report=report, checkpoint=checkpoint)
 
@@ -563,7 +559,7 @@ def _run(
 def _report(progress: Progress, ascent: Ascent, title: str) -> None:
     best = float(np.nanmax(ascent.state.evaluation.log_likelihood)) / float(ascent.problem.settings.weight[0])
     n_starts = len(ascent.status)
-    starts = f"{int((ascent.status == 0).sum())} of {n_starts} starts under way, " if n_starts > 1 else ""
+    starts = f"{int((ascent.status == RUNNING).sum())} of {n_starts} starts under way, " if n_starts > 1 else ""
     progress.update(ascent.n_steps, f"{starts}mean log-likelihood {best:.6f}", title=title)
 
 

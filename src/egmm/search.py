@@ -19,9 +19,11 @@ from egmm.belief.focal import FocalSets
 from egmm.candidate import Candidate, MixtureMaker, Outcome, mixture_criteria
 from egmm.em.covariance import LOW_RANK, is_diagonal, resolve_covariance, warn_of_many_features
 from egmm.em.criteria import CRITERIA
-from egmm.em.fit import EXPECTED_PASSES, Failure, Specification, choose_engine, fit_all, seconds_in_numpy
+from egmm.em.engine import EXPECTED_PASSES, choose_engine, seconds_in_numpy
+from egmm.em.fit import fit_all
 from egmm.em.noise import check_box
 from egmm.em.sample import Sample
+from egmm.em.specification import Failure, Specification
 from egmm.em.summary import DataSummary, summarise
 from egmm.fitted import check_for_device, naming_entries, open_rows
 from egmm.metrics.external import rand_matrix

@@ -11,7 +11,7 @@ from egmm import FocalSets
 from egmm.em import assign
 from egmm.em.assign import Mixture
 from egmm.em.incomplete import Incomplete
-from egmm.em.mstep import Layout
+from egmm.em.layout import Layout
 from egmm.em.parameters import Parameters, components
 from egmm.em.problem import Pass
 from egmm.em.statistics import Statistics, Units

@@ -8,7 +8,7 @@ from egmm import FocalSets
 from egmm.em.ascent import Ascent
 from egmm.em.completion import data_moments
 from egmm.em.covariance import is_diagonal
-from egmm.em.mstep import Layout, RowTotals, Settings
+from egmm.em.layout import Layout, RowTotals, Settings
 from egmm.em.parameters import Parameters
 from egmm.em.prior import make_prior, prior_terms
 from egmm.em.problem import Evaluation, Problem

@@ -13,7 +13,7 @@ def taught(rng, n_fits, size, n_steps):
     memory, metric = Memory.empty(n_fits, size), rng.uniform(0.5, 2, size=(n_fits, size))
     changes, moves = rng.normal(size=(2, n_fits, n_steps, size))
     for step in range(n_steps):
-        memory.learn(np.ones(n_fits, dtype=bool), changes[:, step], moves[:, step], metric)
+        memory.learn(np.ones(n_fits, dtype=bool), changes[:, step], moves[:, step], metric.__getitem__)
     return memory, changes[:, -MEMORY:], moves[:, -MEMORY:], metric
 
 
@@ -43,7 +43,8 @@ def test_on_a_linear_map_it_finds_the_fixed_point(rng) -> None:
         points.append(A @ points[-1] + b)
     memory = Memory.empty(1, 4)
     for one, two, three in zip(points[:-2], points[1:-1], points[2:], strict=True):
-        memory.learn(np.ones(1, dtype=bool), (three - 2 * two + one)[None], (three - two)[None], np.ones((1, 4)))
+        change, move = three - 2 * two + one, three - two
+        memory.learn(np.ones(1, dtype=bool), change[None], move[None], np.ones((1, 4)).__getitem__)
     memory.reach[:] = 1e9
     got = extrapolate(memory, points[-1][None], (points[-1] - points[-2])[None], 0).target[0]
     np.testing.assert_allclose(got, fixed, rtol=1e-4, atol=1e-4)
@@ -66,7 +67,7 @@ def test_no_step_leads_farther_than_its_reach_and_growing_steps_lead_on(rng) -> 
     for factor, expected in ((-1e-3, FIRST_REACH), (+0.5, FIRST_REACH)):
         # The residual changes by a part of itself in each step: it shrinks slowly, or grows.
         memory = Memory.empty(1, 3)
-        memory.learn(np.ones(1, dtype=bool), factor * left, left, metric)
+        memory.learn(np.ones(1, dtype=bool), factor * left, left, metric.__getitem__)
         got = extrapolate(memory, np.zeros((1, 3)), left, 0)
         np.testing.assert_allclose(got.target, expected * left, rtol=1e-9)
         assert got.lengths[0] == pytest.approx(expected)
@@ -74,9 +75,8 @@ def test_no_step_leads_farther_than_its_reach_and_growing_steps_lead_on(rng) -> 
 
 def test_counts_stay_positive(rng) -> None:
     memory = Memory.empty(1, 3)
-    memory.learn(
-        np.ones(1, dtype=bool), np.array([[0.1, 0.0, 0.0]]), np.array([[-50.0, -50.0, -50.0]]), np.ones((1, 3))
-    )
+    change, move = np.array([[0.1, 0.0, 0.0]]), np.array([[-50.0, -50.0, -50.0]])
+    memory.learn(np.ones(1, dtype=bool), change, move, np.ones((1, 3)).__getitem__)
     memory.reach[:] = 1e9
     vector, left = np.array([[10.0, 0.0, 10.0]]), np.array([[-1.0, 0.0, 0.0]])
     target = extrapolate(memory, vector, left, 2).target[0]
@@ -103,7 +103,7 @@ def test_the_oldest_step_makes_room(rng) -> None:
 def test_some_fits_learn_and_the_metric_is_that_of_the_first_step(rng) -> None:
     memory, metrics = Memory.empty(2, 3), rng.random((2, 2, 3))
     for metric in metrics:
-        memory.learn(np.array([True, False]), *rng.random((2, 2, 3)), metric)
+        memory.learn(np.array([True, False]), *rng.random((2, 2, 3)), metric.__getitem__)
     assert memory.n_kept.tolist() == [2, 0]
     np.testing.assert_array_equal(memory.metric[0], metrics[0, 0])
     np.testing.assert_array_equal(memory.metric[1], np.ones(3))

@@ -5,9 +5,12 @@ import pytest
 
 from egmm import EGMM, FocalSets, select_model
 from egmm.em import fit as fitting
-from egmm.em import summary
+from egmm.em import soundness, summary
+from egmm.em.ascent import Ascent
 from egmm.em.covariance import MODELS
-from egmm.em.fit import Failure, Specification, choose_engine, fit, fit_all, seconds_in_numpy
+from egmm.em.engine import choose_engine, seconds_in_numpy
+from egmm.em.fit import fit, fit_all
+from egmm.em.specification import Failure, Specification
 from egmm.em.summary import summarise
 from egmm.rows.array import ArrayRows
 
@@ -150,13 +153,10 @@ def test_the_sample_leads_to_the_maximum_of_all_rows(many) -> None:
 
 
 def test_a_sample_that_fails_is_passed_over(many, monkeypatch) -> None:
-    batch = fitting._Batch
-    monkeypatch.setattr(batch, "_on_sample", lambda self, starts: None)
+    monkeypatch.setattr(fitting, "_on_sample", lambda batch, starts: None)
     direct = fitted(many, specification("VVV"))
     monkeypatch.undo()
-    monkeypatch.setattr(
-        fitting.soundness, "are_degenerate", lambda problem, *args: np.ones(len(problem.settings.model), bool)
-    )
+    monkeypatch.setattr(soundness, "are_degenerate", lambda problem, *args: np.ones(len(problem.settings.model), bool))
     assert fitted(many, specification("VVV")).log_likelihood == pytest.approx(direct.log_likelihood, abs=0.5)
 
 
@@ -167,7 +167,7 @@ def test_interrupted_on_the_sample_it_ends_there(many, monkeypatch) -> None:
     def interrupted(self, *args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting.Ascent, "_step", interrupted)
+    monkeypatch.setattr(Ascent, "_step", interrupted)
     result = fitted(many, specification())
     assert result.is_interrupted
     assert not result.is_converged

@@ -8,7 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles
 from egmm import EGMM, FocalSets
-from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, maximise
+from egmm.em.cluster_moments import ClusterMoments
+from egmm.em.layout import Layout, RowTotals, Settings
+from egmm.em.mstep import maximise
 from egmm.em.parameters import Parameters
 from egmm.em.prior import prior_terms
 from egmm.em.statistics import Units

@@ -5,12 +5,14 @@ gives new ones. The method needs neither coordinates of a covariance model nor a
 parameters made of the statistics belong to the model (Anderson 1965; Walker and Ni 2011).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from egmm._checks import BoolArray, FloatArray
-from egmm.em.mstep import ClusterMoments, Layout
+from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm.em.cluster_moments import ClusterMoments
+from egmm.em.layout import Layout
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import products
 from egmm.em.tails import tail_metric
@@ -63,11 +65,14 @@ class Memory(NamedTuple):
         """Forget the steps of some fits."""
         self.n_kept[which] = 0
 
-    def learn(self, which: BoolArray, change: FloatArray, move: FloatArray, metric: FloatArray) -> None:
+    def learn(
+        self, which: BoolArray, change: FloatArray, move: FloatArray, metric_at: Callable[[IntArray], FloatArray]
+    ) -> None:
         """Remember a step of some fits, replacing the oldest; the first sets the metric."""
         at = np.flatnonzero(which)
         first = at[self.n_kept[at] == 0]
-        self.metric[first] = metric[first]
+        if len(first):
+            self.metric[first] = metric_at(first)
         full = at[self.n_kept[at] == MEMORY]
         for kept in (self.changes, self.moves):
             kept[full, :-1] = kept[full, 1:]

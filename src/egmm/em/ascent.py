@@ -7,14 +7,17 @@ a step being kept only if the objective rises, and a fit ends after several step
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.anderson import Memory, extrapolate, metric_of
-from egmm.em.mstep import ClusterMoments, overlap_matrices, second_moments
-from egmm.em.parameters import Parameters, is_single, put, take
+from egmm.em.cluster_moments import ClusterMoments, second_moments
+from egmm.em.layout import Layout
+from egmm.em.mstep import overlap_matrices
+from egmm.em.parameters import Parameters, put, take
 from egmm.em.prior import set_weights
 from egmm.em.problem import Evaluation, Problem
 from egmm.em.soundness import are_degenerate, have_collapsed
@@ -192,14 +195,13 @@ class Ascent:
         state.memory.adapt_reach(lengths, misled)
         state.memory.forget(misled)
         has_arrived = _damp(problem, before, left, (target, after, gains))
-        is_lost = gains == -np.inf
-        put(after, np.flatnonzero(is_lost), take(before, is_lost))
+        is_lost = _stay_where_lost(before, after, gains)
         was_near = state.is_near & ~misled
         is_near = (self.n_steps + 1 >= FEWEST_EM_STEPS) & (gains < CRAWL * problem.settings.weight)
         learns = was_near & is_near & ~is_lost
         if learns.any():
             change, move = after.vector - target - left, after.vector - before.vector
-            state.memory.learn(learns, change, move, metric_of(after.vector, after.params, problem.layout))
+            state.memory.learn(learns, change, move, partial(_metric_at, after, problem.layout))
         state.memory.forget(~is_near)
         # A small gain of an EM step does not show convergence: count only extrapolated steps, or steps without gain.
         n_quiet = np.where(gains < QUIET * tol, state.n_quiet + (is_bold | (gains <= 0)), 0)
@@ -222,8 +224,7 @@ class Ascent:
         is_posterior = problem.layout.certainty > 0 or bool((problem.settings.prior.log_det_count > 0).any())
         rises = gains if is_posterior else after.log_likelihood - before.log_likelihood
         status = np.where(has_arrived | (rises < tol), CONVERGED, RUNNING)
-        is_lost = gains == -np.inf
-        put(after, np.flatnonzero(is_lost), take(before, is_lost))
+        is_lost = _stay_where_lost(before, after, gains)
         return state._replace(evaluation=after, here=target), np.where(is_lost, FAILED, status)
 
     def _given_up(self, problem: Problem, state: State, status: IntArray, live: IntArray) -> IntArray:
@@ -311,12 +312,24 @@ def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> 
     return np.asarray(has_arrived)
 
 
+def _stay_where_lost(before: Evaluation, after: Evaluation, gains: FloatArray) -> BoolArray:
+    """Keep the fits whose step is not possible where they were; returns which."""
+    is_lost = gains == -np.inf
+    if is_lost.any():
+        put(after, np.flatnonzero(is_lost), take(before, is_lost))
+    return np.asarray(is_lost)
+
+
+def _metric_at(evaluation: Evaluation, layout: Layout, at: IntArray) -> FloatArray:
+    return metric_of(evaluation.vector[at], take(evaluation.params, at), layout)
+
+
 def _light_sets(problem: Problem, evaluation: Evaluation, tol: FloatArray) -> BoolArray:
     """Sets of several clusters with negligible and decreasing counts, (B, M)."""
-    shares, counts = problem.layout.shares, evaluation.statistics.set_counts
+    counts = evaluation.statistics.set_counts
     expected = (1 + problem.layout.certainty) * problem.settings.weight[:, None] * evaluation.params.weights
     is_light = (counts < LIGHT * tol[:, None]) & (counts < FALLING * expected)
-    return np.asarray(is_light & ~is_single(shares) & (counts > 0))
+    return np.asarray(is_light & ~problem.layout.single & (counts > 0))
 
 
 def _revive(problem: Problem, state: State, tol: FloatArray, is_done: BoolArray) -> tuple[State, BoolArray]:

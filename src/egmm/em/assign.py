@@ -20,7 +20,7 @@ from egmm.em.evidence import LINKED, Evidence, group_masses
 from egmm.em.factors import dense
 from egmm.em.factors import variances as diagonals
 from egmm.em.incomplete import Group, Incomplete, groups_of
-from egmm.em.mstep import Layout
+from egmm.em.layout import Layout
 from egmm.em.noise import Box
 from egmm.em.parameters import (
     Components,

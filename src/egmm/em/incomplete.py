@@ -21,7 +21,8 @@ import numpy as np
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import estep, kernel
 from egmm.em.factors import dense
-from egmm.em.mstep import Layout, overlap_matrices
+from egmm.em.layout import Layout
+from egmm.em.mstep import overlap_matrices
 from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components, is_empty
 from egmm.em.statistics import Statistics, Units, monomials, products
 

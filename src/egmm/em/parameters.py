@@ -200,13 +200,11 @@ def components(params: Parameters, shares: FloatArray, kind: str, log_noise: flo
             is_definite = is_definite & is_proper
             kappa = _kappa(params, factors, log_roots, focal, shares)
         kappa = np.where(is_empty(shares), log_noise, kappa)
-        log_norms = np.broadcast_to(log_roots - 0.5 * dim * LOG_2PI, means.shape[:2]).copy()
+        log_norms = for_every_cluster(log_roots - 0.5 * dim * LOG_2PI, means.shape[1])
         squares = (whitened**2).sum(axis=-1)
         constants = -0.5 * squares if kind == "linear" else log_norms - 0.5 * squares
         linear = unwhiten(whitened[..., None, :], factors)[..., 0, :]
-        quadratic = [
-            np.broadcast_to(part, (*means.shape[:2], part.shape[-1])) for part in _quadratic(factors, dim, kind)
-        ]
+        quadratic = [for_every_cluster(part, means.shape[1]) for part in _quadratic(factors, dim, kind)]
         theta = np.concatenate([constants[..., None], linear, *quadratic], axis=-1)
         log_weights = np.log(params.weights)
         is_far = squares.max(axis=1) > FAR
@@ -216,6 +214,11 @@ def components(params: Parameters, shares: FloatArray, kind: str, log_noise: flo
             log_weights = log_weights + (log_constants(params.degrees, dim) + log_roots[:, 0])[:, None]
             parts = Components(theta, log_weights, factors, whitened, log_norms, is_far, params.degrees, kappa)
     return Evaluated(parts, focal, is_definite)
+
+
+def for_every_cluster(parts: FloatArray, n_clusters: int) -> FloatArray:
+    """What clusters have or share, (B, K, ...), for each of them, (B, C, ...)."""
+    return parts if parts.shape[1] == n_clusters else np.repeat(parts, n_clusters, axis=1)
 
 
 def log_constants(degrees: FloatArray, dim: int) -> FloatArray:
@@ -276,15 +279,16 @@ def precision_factors(covariances: FloatArray, *, diagonal: bool) -> Factors:
 
 def safe_cholesky(matrices: FloatArray, is_usable: BoolArray) -> tuple[FloatArray, BoolArray]:
     """Lower factors of (B, K, D, D), and which fits have all of theirs; the others get identities."""
-    safe = np.where(is_usable[:, None, None, None], matrices, np.eye(matrices.shape[-1]))
+    if not is_usable.all():
+        matrices = np.where(is_usable[:, None, None, None], matrices, np.eye(matrices.shape[-1]))
     try:
-        return np.linalg.cholesky(safe), is_usable.copy()
+        return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64), is_usable.copy()
     except np.linalg.LinAlgError:
-        if len(safe) == 1:
-            return np.broadcast_to(np.eye(matrices.shape[-1]), safe.shape).copy(), np.zeros(1, dtype=bool)
+        if len(matrices) == 1:
+            return np.broadcast_to(np.eye(matrices.shape[-1]), matrices.shape).copy(), np.zeros(1, dtype=bool)
         # One failure fails them all: the halves without it are factored as a whole.
-        halves = slice(None, len(safe) // 2), slice(len(safe) // 2, None)
-        found = [safe_cholesky(safe[half], is_usable[half]) for half in halves]
+        halves = slice(None, len(matrices) // 2), slice(len(matrices) // 2, None)
+        found = [safe_cholesky(matrices[half], is_usable[half]) for half in halves]
         lower, is_definite = (np.concatenate(column) for column in zip(*found, strict=True))
         return lower, is_definite
 

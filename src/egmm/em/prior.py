@@ -57,6 +57,11 @@ class PriorTerms(NamedTuple):
     scatter: FloatArray
     """(B, D, D) L, or (B, D) its diagonal for diagonal models."""
 
+    @property
+    def is_informative(self) -> bool:
+        """Whether any fit has a prior."""
+        return bool(self.kappa.any() or self.log_det_count.any() or self.scatter.any())
+
 
 def make_prior(
     prior: str | Mapping[str, Any] | None, moments: Moments, n_clusters: int, covariance: str
@@ -168,6 +173,8 @@ def prior_terms(prior: Prior | None, n_clusters: int, covariance: str, units: Un
 
 def log_prior(params: Parameters, model: Components, terms: PriorTerms) -> FloatArray:
     """Logarithms of the prior densities (B,) up to a constant: EM with it never lowers log-likelihood plus this."""
+    if not terms.is_informative:
+        return np.zeros(len(params.means))
     dim = params.means.shape[2]
     log_roots = model.log_norms + 0.5 * dim * LOG_2PI
     offsets = params.means - terms.mean[:, None]

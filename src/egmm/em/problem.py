@@ -8,13 +8,15 @@ import numpy as np
 from egmm._arrays import Place
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em import device, estep, kernel
+from egmm.em.cluster_moments import ClusterMoments, cluster_moments
 from egmm.em.covariance import is_diagonal
 from egmm.em.evidence import UNLABELLED, Evidence, Links, evidence_for, group_masses
 from egmm.em.factors import is_low_rank, precision_diagonals
 from egmm.em.incomplete import Incomplete
-from egmm.em.mstep import ClusterMoments, Layout, RowTotals, Settings, cluster_moments, maximise
+from egmm.em.layout import Layout, RowTotals, Settings
+from egmm.em.mstep import maximise
 from egmm.em.noise import Box
-from egmm.em.parameters import Components, Evaluated, Parameters, components, concatenated, take
+from egmm.em.parameters import Components, Evaluated, Parameters, components, concatenated, for_every_cluster, take
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
@@ -109,7 +111,7 @@ class Pass(NamedTuple):
         if precision is None:
             return None
         there = device.carried(self.model, self.layout.shares, self.units, where, precision)
-        layout = self.layout._replace(shares=there.shares)
+        layout = replace(self.layout, shares=there.shares)
         return self._replace(model=there.model, layout=layout, units=there.units, engine="numpy")
 
 
@@ -234,4 +236,4 @@ class Problem:
             squares = model.factors**2
             squares = squares.sum(axis=-1) if squares.ndim == 4 else squares
         traces = np.einsum("bkd,bd->bk", squares, self.settings.ridge)
-        return np.broadcast_to(traces, (len(traces), n_clusters)).copy()
+        return for_every_cluster(traces, n_clusters)

@@ -9,7 +9,7 @@ from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.ascent import FAILED, Ascent
 from egmm.em.covariance import SHARED, is_diagonal, monomial_kind
 from egmm.em.estep import joint_masses
-from egmm.em.mstep import Layout, RowTotals, Settings
+from egmm.em.layout import Layout, RowTotals, Settings
 from egmm.em.parameters import Components, Parameters, components, take
 from egmm.em.prior import prior_terms
 from egmm.em.problem import Problem

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
 from egmm._checks import BoolArray, FloatArray
-from egmm.em.mstep import Layout, Settings
-from egmm.em.parameters import Parameters, is_single, safe_cholesky
+from egmm.em.layout import Layout, Settings
+from egmm.em.parameters import Parameters, safe_cholesky
 from egmm.em.problem import Evaluation, Problem
 
 SMALLEST_EIGENVALUE = 1e-6
@@ -88,8 +88,7 @@ def have_diverged(params: Parameters, set_counts: FloatArray, settings: Settings
     variances = (_variances(settings) + _floors(settings))[:, None]
     with np.errstate(all="ignore"):
         ratios = ((params.variances + params.means**2) / variances).max(axis=-1)
-    single = is_single(shares)
-    own_rows, rows = set_counts[:, single] @ shares[single], set_counts @ shares
+    own_rows, rows = set_counts[:, layout.single] @ shares[layout.single], set_counts @ shares
     return np.asarray((own_rows < 1) & (ratios * rows > FARTHEST**2 * settings.weight[:, None]))
 
 

@@ -1,13 +1,16 @@
 """Parameters that EM starts from: of hard groups of rows, about given means, or of a classical mixture fitted first."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from egmm._checks import FloatArray, IntArray
+from egmm.em.cluster_moments import ClusterMoments, as_matrices
 from egmm.em.completion import Completion
 from egmm.em.labels import nearest_labels
-from egmm.em.mstep import ClusterMoments, Layout, Settings, start_covariances, unsound_clusters
+from egmm.em.layout import Layout, Settings
+from egmm.em.mstep import start_covariances, unsound_clusters
 from egmm.em.parameters import Parameters
 from egmm.em.statistics import TINY, Statistics, Units, monomials, products
 
@@ -143,7 +146,7 @@ def start_parameters(groups: Groups, settings: Settings, layout: Layout) -> Para
         covariances = groups.within + settings.ridge[:, None] * np.eye(dim)
         return Parameters(weights, groups.means.copy(), covariances[:, None])
     kind = "diagonal" if layout.diagonal else "full"
-    own = layout._replace(shares=np.eye(n_clusters), kind=kind, is_shared=False, pools=False)
+    own = replace(layout, shares=np.eye(n_clusters), kind=kind, is_shared=False, pools=False)
     first, second = products(dim, kind)
     ridge = groups.moments.counts[..., None] * settings.ridge[:, None]
     seconds = groups.moments.seconds + np.where(first == second, ridge[..., first], 0.0)
@@ -165,11 +168,7 @@ def _own_covariances(groups: Groups, layout: Layout) -> FloatArray:
     first, second = products(dim, layout.kind)
     with np.errstate(all="ignore"):
         entries = groups.moments.seconds / counts - groups.means[..., first] * groups.means[..., second]
-    if layout.diagonal:
-        return entries
-    matrices = np.empty((*groups.means.shape, dim))
-    matrices[..., first, second] = matrices[..., second, first] = entries
-    return matrices
+    return as_matrices(entries, dim, layout)
 
 
 def focal_weights(cluster_weights: FloatArray, shares: FloatArray) -> FloatArray:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egmm._checks import FloatArray
+from egmm.em.cluster_moments import cluster_moments, second_moments
 from egmm.em.completion import DataMoments
 from egmm.em.estep import entropy
 from egmm.em.factors import dense
-from egmm.em.fit import FitResult
-from egmm.em.mstep import RowTotals, cluster_moments, second_moments
+from egmm.em.layout import RowTotals
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
+from egmm.em.specification import FitResult
 from egmm.em.statistics import Moments, Statistics, products
 from egmm.em.tails import implied_logs
 from egmm.rows.array import ArrayRows
@@ -106,7 +107,7 @@ def _in_units(total: Moments, problem: Problem) -> RowTotals:
 
 def _with_missing(problem: Problem, statistics: Statistics) -> tuple[Problem, Statistics]:
     """A problem, and statistics for it, of rows that may have missing cells."""
-    layout = problem.layout._replace(pools=problem.layout.is_shared)
+    layout = replace(problem.layout, pools=problem.layout.is_shared)
     problem = replace(problem, layout=layout, has_missing=True)
     if layout.pools and not statistics.pooled.shape[1]:
         n_products = len(products(len(problem.units.centre), layout.second_kind)[0])
