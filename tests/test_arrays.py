@@ -270,7 +270,7 @@ def test_a_killed_fit_goes_on(xp, tmp_path) -> None:
             raise SystemExit
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("egmm.mixture._report", kill)
+        patch.setattr("egmm.mixture_fit._report", kill)
         with pytest.raises(SystemExit):
             EGMM(3, checkpoint=path, verbose=1, **options).fit(X)
     assert path.exists()

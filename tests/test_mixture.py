@@ -15,7 +15,7 @@ from egmm import EGMM, FocalSets
 from egmm.belief import CredalPartition
 from egmm.datasets import make_four_class
 from egmm.em.covariance import MODELS
-from egmm.fitted import open_rows
+from egmm.mixture_rows import open_rows
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "egmm_authors_code.json").read_text(encoding="utf-8"))
 

@@ -58,6 +58,12 @@ def test_it_ends_a_pipeline(X, output) -> None:
     assert hasattr(pipeline[-1], "feature_names_in_") == (output == "pandas")
 
 
+@pytest.mark.parametrize("name", ["covariances_", "focal_covariances_", "loadings_", "n_factors_"])
+def test_what_only_a_fit_has_is_named_as_it_is_asked_for(name) -> None:
+    with pytest.raises(AttributeError, match=rf"\b{name}(\b|')"):
+        getattr(EGMM(), name)
+
+
 def test_clones_have_its_parameters_and_no_fit(X) -> None:
     model = EGMM(3, focal_sets=[{0}, {1}, {2}, {0, 1}], init=X[:3], tol=1e-4).fit(X)
     copy = clone(model)
@@ -101,14 +107,14 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         raise AssertionError("compiled")
 
     monkeypatch.setattr("egmm.em.kernel.kernel", compile_now)
-    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: False)
+    monkeypatch.setattr("egmm.mixture_rows.is_compiled", lambda: False)
     assert len(model.predict(many)) == len(many)
     assert np.isfinite(model.score(many))
     # With a kernel at hand it is used, as it is where it was asked for.
-    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: True)
+    monkeypatch.setattr("egmm.mixture_rows.is_compiled", lambda: True)
     with pytest.raises(AssertionError, match="compiled"):
         model.predict(many)
-    monkeypatch.setattr("egmm.fitted.is_compiled", lambda: False)
+    monkeypatch.setattr("egmm.mixture_rows.is_compiled", lambda: False)
     with pytest.raises(AssertionError, match="compiled"):
         model.set_params(engine="numba").predict(X)
 

@@ -17,7 +17,7 @@ from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
 from egmm import search as searching
 from egmm.candidate import Candidate
 from egmm.datasets import make_diamond
-from egmm.em import engine, summary
+from egmm.em import summary
 from egmm.em.ascent import Ascent
 from egmm.em.covariance import MODELS
 from egmm.em.sample import draw_sample
@@ -501,7 +501,7 @@ def test_a_search_compiles_where_one_fit_would_not(rng, monkeypatch) -> None:
     monkeypatch.setattr(
         searching, "fit_all", lambda *args, **options: engines.append(args[2][0].engine) or fit_all(*args, **options)
     )
-    monkeypatch.setattr(engine, "LEAST_SECONDS", 0.02)
+    monkeypatch.setattr("egmm.em.engine.LEAST_SECONDS", 0.02)
     X = rng.normal(size=(300, 2))
     select_model(X, [2], random_state=0)
     assert set(engines) == {"numpy"}

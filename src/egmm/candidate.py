@@ -12,8 +12,9 @@ from egmm._checks import FloatArray, IntArray
 from egmm.em import assign
 from egmm.em.criteria import criteria_of, ebic_of
 from egmm.em.parameters import is_meta
-from egmm.fitted import open_rows
-from egmm.mixture import EGMM, ModelFit, adopt, set_labels
+from egmm.mixture import EGMM
+from egmm.mixture_fit import ModelFit, adopt, set_labels
+from egmm.mixture_rows import open_rows
 from egmm.rows.threads import one_blas_thread
 
 MARKS = {

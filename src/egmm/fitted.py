@@ -1,8 +1,7 @@
 """A fitted mixture: masses, partitions, criteria, outliers, samples, and its file."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -10,10 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from egmm._arrays import beside, check_on_host, place_of, reads_rows, to_host
+from egmm._arrays import check_on_host, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
     IntArray,
@@ -21,11 +19,8 @@ from egmm._checks import (
     check_integer,
     check_random,
     check_real,
-    check_sample_weight,
     check_weight,
-    reading_rows,
 )
-from egmm._documented import Documented
 from egmm._files import replacing
 from egmm._frames import row_names
 from egmm.belief.decisions import REWARD, SET_RULES, choose_sets
@@ -33,74 +28,20 @@ from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
 from egmm.em import assign
-from egmm.em.completion import EmptyColumnError
 from egmm.em.covariance import LOW_RANK, SHARED, is_diagonal, resolve_covariance
 from egmm.em.criteria import criteria_of
-from egmm.em.engine import EXPECTED_PASSES, choose_engine, seconds_in_numpy
-from egmm.em.factors import dense
-from egmm.em.kernel import is_compiled
-from egmm.em.noise import Box
 from egmm.em.tails import farthest
-from egmm.knowledge import Given, Knowledge, read_knowledge
+from egmm.knowledge import Given, read_knowledge
+from egmm.mixture_rows import as_mixture, assign_rows, bound_to, known_partition, naming_entries, open_rows
+from egmm.mixture_state import MixtureState, degrees_of, model_parameters, noise_of
 from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
-from egmm.rows import RowSource, remote_rows
 from egmm.rows.array import ArrayRows
-from egmm.rows.device import DeviceRows
-from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
 from egmm.standard_errors import StandardErrors, standard_errors_of
 
-MODEL_PARAMETERS = (
-    "n_clusters",
-    "focal_sets",
-    "covariance",
-    "n_factors",
-    "reg_covar",
-    "prior",
-    "certainty",
-    "noise",
-    "tails",
-)
-"""Parameters that a stream cannot change."""
 
-
-class FittedMixture(Documented, TransformerMixin, BaseEstimator):
+class FittedMixture(MixtureState):
     """The part of `EGMM` that reads fitted parameters and never changes them."""
-
-    # Fitted attributes, for type checkers.
-    weights_: FloatArray
-    means_: FloatArray
-    focal_means_: FloatArray
-    stored_covariances_: FloatArray
-    """Covariances as the fit keeps them: diagonal models have variances alone, low-rank ones noise variances beside
-    loadings, (D, 1 + q)."""
-    stored_focal_covariances_: FloatArray
-    focal_sets_: FocalSets
-    labels_: IntArray
-    log_likelihood_: float
-    log_likelihood_history_: FloatArray
-    entropy_: float
-    ebic_: float
-    n_parameters_: int
-    n_iter_: int
-    converged_: bool
-    degenerate_: bool
-    noise_box_: FloatArray
-    """Where the model has noise."""
-    degrees_of_freedom_: float
-    """Where tails are heavy."""
-    n_features_in_: int
-    feature_names_in_: Any
-    covariance_: str
-    """Covariance model of the fit, one of the 14 codes; the parameter may have changed since."""
-    _fitted_parameters: dict[str, str]
-    """`model_parameters` at the fit."""
-
-    # Parameters of the estimator that are read here.
-    init: Any
-    random_state: Any
-    engine: str
-    n_jobs: int | None
 
     @reads_rows
     def predict(self, X: Any, out: str | PathLike[str] | None = None) -> Any:
@@ -323,7 +264,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         check_real("quantile", quantile, 0.0, 1.0)
         with open_rows(self, X) as rows, naming_entries(self, rows):
             if self.focal_sets_.has_empty:
-                return rows.apply(_bound(self, assign.heaviest, rows), "set") == 0
+                return rows.apply(bound_to(self, assign.heaviest, rows), "set") == 0
             function = partial(
                 assign.squared_distances,
                 means=self.focal_means_,
@@ -372,7 +313,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
         with open_rows(self, X) as rows, one_blas_thread(), naming_entries(self, rows):
             if not isinstance(rows, ArrayRows):
                 raise TypeError("X must be rows in memory for sample_missing; load a part into an array.")
-            return assign.drawn(rows.X, _mixture(self), n_samples, check_random(self.random_state))
+            return assign.drawn(rows.X, as_mixture(self), n_samples, check_random(self.random_state))
 
     def sample(self, n_samples: int = 1) -> tuple[FloatArray, IntArray]:
         """Draw rows from the mixture.
@@ -409,45 +350,6 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
             are_noise = sets == 0
             X[are_noise] = random.uniform(box.lower, box.upper, size=(int(are_noise.sum()), self.n_features_in_))
         return X, sets
-
-    @property
-    def covariances_(self) -> FloatArray:
-        """Covariances of the clusters: (n_features, n_features) if shared, else one for each cluster."""
-        return self._expanded("stored_covariances_")
-
-    @property
-    def focal_covariances_(self) -> FloatArray:
-        """Covariances of the focal sets' Gaussians, shaped as the clusters'."""
-        return self._expanded("stored_focal_covariances_")
-
-    @property
-    def loadings_(self) -> FloatArray:
-        """Loadings of the factors of a low-rank covariance, (n_features, n_factors_)."""
-        return self._low_rank("loadings_")[:, 1:]
-
-    @property
-    def noise_variances_(self) -> FloatArray:
-        """Variances that factors leave of the features, of a low-rank covariance, (n_features,)."""
-        return self._low_rank("noise_variances_")[:, 0]
-
-    @property
-    def n_factors_(self) -> int:
-        """Number of factors of a low-rank covariance."""
-        return self._low_rank("n_factors_").shape[1] - 1
-
-    def _low_rank(self, asked: str) -> FloatArray:
-        if self.__dict__.get("covariance_") != LOW_RANK:
-            raise AttributeError(f"{asked} is known only once a model with covariance='low-rank' is fitted")
-        return self.stored_covariances_
-
-    def _expanded(self, name: str) -> FloatArray:
-        if name not in self.__dict__:
-            public = name.replace("compact_", "") + "_"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {public!r}: it is not fitted")
-        within: FloatArray = self.__dict__[name]
-        if not is_diagonal(self.covariance_):
-            return dense(within)
-        return within[..., None] * beside(within, np.eye(within.shape[-1]))
 
     # Saving --------------------------------------------------------------------------------------------
 
@@ -549,127 +451,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     def _totals(self, X: Any, sample_weight: Any) -> assign.Totals:
         check_is_fitted(self)
         with open_rows(self, X, sample_weight) as rows, one_blas_thread(), naming_entries(self, rows):
-            total: assign.Totals = rows.reduce(_bound(self, assign.totals, rows))
+            total: assign.Totals = rows.reduce(bound_to(self, assign.totals, rows))
         check_weight(total.weight)
         return total
-
-
-def model_parameters(model: FittedMixture) -> dict[str, str]:
-    """Parameters that define the model, as text that does not change if a list is modified."""
-    return {name: repr(getattr(model, name)) for name in MODEL_PARAMETERS}
-
-
-# Rows --------------------------------------------------------------------------------------------------------
-
-
-def open_rows(model: FittedMixture, X: Any, sample_weight: Any = None, *, reset: bool = False) -> Any:
-    """Row source of X, checked against (or, with `reset`, setting) the model's features."""
-    least = 2 if reset else 1
-    rows = remote_rows(X, sample_weight, model.n_jobs)
-    if rows is not None:
-        _check_features(model, rows.size[1], rows.feature_names, reset)
-        if reset and rows.shape[0] < least:
-            raise ValueError(f"X has {rows.shape[0]} row(s), but a fit needs at least {least}.")
-        return rows
-    where = place_of(X)
-    check_for_device(model, X)
-    with reading_rows(X) as kinds:
-        X = validate_data(
-            model,
-            X,
-            reset=reset,
-            dtype=kinds,
-            ensure_min_samples=least,
-            ensure_all_finite=False,  # Checked in the first pass; `naming_entries` names the entry.
-        )
-    weight = check_sample_weight(to_host(sample_weight), X.shape[0])
-    return ArrayRows(X, weight, model.n_jobs) if where is None else DeviceRows(X, weight, where)
-
-
-def check_for_device(model: FittedMixture, X: Any) -> None:
-    """Refuse, for rows on a device, parameters that only NumPy's passes know."""
-    for name, value in (("engine", "numba"), ("noise", True), ("tails", "t"), ("covariance", LOW_RANK)):
-        if getattr(model, name) == value:
-            check_on_host(f"{name}={value!r}", X)
-
-
-@contextmanager
-def naming_entries(model: FittedMixture, rows: RowSource) -> Iterator[None]:
-    """Name the first entry that is not finite or too large, if a row has one.
-
-    This is found while reading: there is no separate pass for checking.
-    """
-    try:
-        yield
-    except UnusableRowsError as error:
-        raise bad_entry(rows, getattr(model, "feature_names_in_", None)) or error from None
-    except EmptyColumnError as error:
-        names = getattr(model, "feature_names_in_", None)
-        raise error if names is None else error.named(str(names[error.column])) from None
-
-
-def assign_rows(
-    model: FittedMixture,
-    rows: Any,
-    function: Callable[..., Any],
-    names: str | list[str],
-    out: Any = None,
-    metadata: dict[bytes, bytes] | None = None,
-) -> Any:
-    """Apply one of `em.assign`'s functions to every row."""
-    with naming_entries(model, rows):
-        return rows.apply(_bound(model, function, rows), names, out, metadata)
-
-
-def _bound(model: FittedMixture, function: Callable[..., Any], rows: RowSource) -> Callable[..., Any]:
-    """One of `em.assign`'s functions with the fitted model and the engine that suits the rows."""
-    shares = model.focal_sets_.shares
-    # Use the compiled engine only if it is compiled already; one pass seldom pays for compiling.
-    n_passes = EXPECTED_PASSES if is_compiled() else 1
-    one_pass = seconds_in_numpy(rows.size, shares, model.covariance_)
-    engine = choose_engine(model.engine, n_passes * one_pass)
-    return assign.Reader(function, _mixture(model), engine).read
-
-
-def known_partition(model: FittedMixture, rows: ArrayRows, knowledge: Knowledge, index: Any = None) -> CredalPartition:
-    """Masses of rows in memory with labels or links."""
-    evidence = knowledge.evidence(model.focal_sets_, rows)
-    mass = assign.masses_with(rows.X, _mixture(model), evidence)
-    return CredalPartition(*knowledge.combined(mass, model.focal_sets_), index=index)
-
-
-def _mixture(model: FittedMixture) -> assign.Mixture:
-    """The fitted model as passes read it."""
-    parameters = (model.weights_, model.means_, model.stored_covariances_, model.focal_sets_.shares, model.covariance_)
-    return assign.Mixture.of(*parameters, noise_of(model), degrees_of(model))
-
-
-def degrees_of(model: FittedMixture) -> float | None:
-    """Degrees of freedom of a fitted model, where its tails are heavy."""
-    return getattr(model, "degrees_of_freedom_", None)
-
-
-def noise_of(model: FittedMixture) -> Box | None:
-    """Where noise may lie under a fitted model, if it has any."""
-    return Box(*model.noise_box_) if model.focal_sets_.has_empty else None
-
-
-def _check_features(model: FittedMixture, n_features: int, names: list[str] | None, reset: bool) -> None:
-    """scikit-learn's rules on features, for rows it must not load."""
-    if reset:
-        model.n_features_in_ = n_features
-        model.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        return
-    if n_features != model.n_features_in_:
-        raise ValueError(f"X has {n_features} features, but EGMM is expecting {model.n_features_in_} features.")
-    expected = getattr(model, "feature_names_in_", None)
-    if expected is not None and names is not None and list(expected) != names:
-        raise ValueError(
-            f"X has the columns {names}, but EGMM was fitted on {list(expected)}; select these in this order, "
-            "by scan(..., columns) or X[columns] of a data frame."
-        )
 
 
 def cluster_names(n_clusters: int) -> list[str]:

@@ -25,9 +25,10 @@ from egmm.em.noise import check_box
 from egmm.em.sample import Sample
 from egmm.em.specification import Failure, Specification
 from egmm.em.summary import DataSummary, summarise
-from egmm.fitted import check_for_device, naming_entries, open_rows
 from egmm.metrics.external import rand_matrix
-from egmm.mixture import EGMM, ModelFit, check_parameters, family, fit_model, specify
+from egmm.mixture import EGMM
+from egmm.mixture_fit import ModelFit, check_parameters, family, fit_model, specify
+from egmm.mixture_rows import check_for_device, naming_entries, open_rows
 from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import Threads, one_blas_thread
 
