@@ -47,7 +47,7 @@ from egmm.rows.threads import one_blas_thread
 
 STREAM_STARTS = 5
 
-FAR = 1e6
+FAR_BATCH = 1e6
 """Deviations between a batch and all clusters beyond which squares hide what is within clusters."""
 
 
@@ -415,7 +415,7 @@ def _why_no_step(model: EGMM, batch: Moments) -> str:
     spread = np.sqrt(variances.reshape(-1, len(batch.centre)).max(axis=0))
     away = np.abs(batch.centre - model.focal_means_).min(axis=0) / spread
     column = int(away.argmax())
-    if away[column] < FAR:
+    if away[column] < FAR_BATCH:
         return (
             "X leaves a covariance that is not positive definite; use larger batches, a larger reg_covar, "
             "prior='default' or fewer clusters."

@@ -19,7 +19,7 @@ def taught(rng, n_fits, size, n_steps):
 
 @pytest.mark.parametrize("n_steps", [1, 4, MEMORY, MEMORY + 3])
 def test_the_step_is_that_of_least_squares(rng, n_steps, monkeypatch) -> None:
-    monkeypatch.setattr(anderson, "RIDGE", 0.0)
+    monkeypatch.setattr(anderson, "GRAM_RIDGE", 0.0)
     memory, changes, moves, metric = taught(rng, 3, 40, n_steps)
     memory.reach[:] = 1e9
     vector, left = 100 + rng.normal(size=(3, 40)), rng.normal(size=(3, 40))

@@ -79,7 +79,7 @@ def test_many_features_are_fitted_as_few_are(rng, monkeypatch):
     scatter = drawn_scatter(rng, 210, 2, 60)
     floors, start = 0.005 * scatter.diagonal()[None], nothing_known(scatter, 2)
     by_lanczos = fit_factors(scatter[None], start, floors)
-    monkeypatch.setattr(factors, "MANY_FEATURES", 1000)
+    monkeypatch.setattr(factors, "LANCZOS_FEATURES", 1000)
     by_decomposition = fit_factors(scatter[None], start, floors)
     assert lost(dense(by_lanczos)[0], scatter) == pytest.approx(lost(dense(by_decomposition)[0], scatter), abs=1e-5)
 

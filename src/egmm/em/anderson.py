@@ -20,7 +20,7 @@ from egmm.em.tails import tail_metric
 MEMORY = 10
 """Number of steps remembered."""
 
-RIDGE = 1e-10
+GRAM_RIDGE = 1e-10
 """Relative ridge on the products of changes, which may be nearly dependent."""
 
 LEAST_COUNT = 0.1
@@ -118,7 +118,7 @@ def extrapolate(memory: Memory, vector: FloatArray, left: FloatArray, n_counts: 
     right = np.where(is_known, (weighted @ left[..., None])[..., 0], 0.0)
     squares = np.einsum("bmm->bm", gram)
     both = is_known[:, :, None] & is_known[:, None, :]
-    gram = np.where(both, gram, 0.0) + np.eye(most) * np.where(is_known, RIDGE * squares, 1.0)[:, None]
+    gram = np.where(both, gram, 0.0) + np.eye(most) * np.where(is_known, GRAM_RIDGE * squares, 1.0)[:, None]
     try:
         shares = np.linalg.solve(gram, right[..., None])[..., 0]
     except np.linalg.LinAlgError:

@@ -35,7 +35,7 @@ QUIET_STEPS, QUIET = 2, 0.03
 LEAST_DAMPING = 1e-3
 """Smallest damping factor of a step without gain; below it the fit has converged."""
 
-ROUNDING = 1e-13
+FALL_BY_ROUNDING = 1e-13
 """Relative decrease of the objective by an EM step that counts as rounding."""
 
 LIGHT, FALLING = 0.1, 0.9
@@ -299,7 +299,7 @@ def _redo(problem: Problem, before: Evaluation, targets: FloatArray, made: Any, 
 def _damp(problem: Problem, before: Evaluation, left: FloatArray, made: Any) -> BoolArray:
     """Shorten steps without gain; returns the fits that no step improves, which stay in place."""
     _, after, gains = made
-    floor = -ROUNDING * np.abs(before.objective)
+    floor = -FALL_BY_ROUNDING * np.abs(before.objective)
     damping = 0.5
     while damping > LEAST_DAMPING and (gains < floor).any():
         _redo(problem, before, before.vector - (1 - damping) * left, made, gains < floor)

@@ -25,7 +25,7 @@ MAX_INNER = 50
 """Most iterations inside one M-step. Ten to thirty do, unless scatters are all but singular; each lowers f, so a cap
 keeps EM monotone."""
 
-MAX_SWEEPS = 2
+TURN_SWEEPS = 2
 """Maximum number of sweeps over the planes of a common orientation; the next M-step continues."""
 
 
@@ -186,7 +186,7 @@ def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, star
     turning = np.concatenate([axes[..., None, :, :], scatters @ axes[..., None, :, :]], axis=-3).T.copy()
     along = _across(turning, turning)
     variances = fit(counts, along.T, start)
-    for _ in range(min(MAX_SWEEPS, start.max_inner)):
+    for _ in range(min(TURN_SWEEPS, start.max_inner)):
         for first, second in _disjoint_pairs(scatters.shape[-1]):
             one, two = turning[first], turning[second]
             across, gap = _across(one, two), along[second] - along[first]

@@ -10,7 +10,7 @@ from egmm.em.incomplete import groups_of
 from egmm.em.statistics import Moments, moments
 from egmm.rows.source import RowSource, UnusableRowsError
 
-SMALLEST_EIGENVALUE = 1e-3
+LEAST_CORRELATION = 1e-3
 """Of a correlation matrix made of pairs of cells, which need not be positive definite."""
 
 
@@ -156,8 +156,8 @@ def _covariance_of(pairs: PairProducts, variances: FloatArray) -> FloatArray:
     correlation = np.where(pairs.counts > 0, np.clip(correlation, -1.0, 1.0), 0.0)
     np.fill_diagonal(correlation, 1.0)
     values, axes = np.linalg.eigh(correlation)
-    if values[0] < SMALLEST_EIGENVALUE:
-        correlation = (axes * np.maximum(values, SMALLEST_EIGENVALUE)) @ axes.T
+    if values[0] < LEAST_CORRELATION:
+        correlation = (axes * np.maximum(values, LEAST_CORRELATION)) @ axes.T
         unit = np.sqrt(np.diagonal(correlation))
         correlation = correlation / unit / unit[:, None]
     return np.asarray(correlation * np.sqrt(variances) * np.sqrt(variances)[:, None])

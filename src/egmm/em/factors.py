@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from egmm._checks import FloatArray
 
-MANY_FEATURES = 200
+LANCZOS_FEATURES = 200
 """Features from which on Lanczos' method finds the largest eigenvalues faster than a decomposition of the matrix."""
 
 LANCZOS_TOL = 1e-9
@@ -114,7 +114,7 @@ def _profile(scatter: FloatArray, noise: FloatArray, n_factors: int) -> tuple[fl
 def _largest(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Largest eigenvalues of a symmetric matrix, falling, and their vectors as columns."""
     dim = len(matrix)
-    if dim >= MANY_FEATURES and count < dim // 10:
+    if dim >= LANCZOS_FEATURES and count < dim // 10:
         try:
             values, axes = eigsh(matrix, count, which="LA", v0=np.ones(dim), tol=LANCZOS_TOL)
             return values[::-1], axes[:, ::-1]

@@ -35,7 +35,7 @@ BATCH = 64
 SINGULAR = 1e-10
 """Share of the largest eigenvalue of the information, in standard errors, below which the smallest is none."""
 
-CHUNK_ENTRIES = 2**20
+CHUNK_SCORES = 2**20
 """Entries of rows' scores held at a time."""
 
 
@@ -162,7 +162,7 @@ def score_products(
             "standard_errors takes complete rows, but X has a missing cell (NaN) or a row too far from every cluster."
         )
     weight = np.ones(len(X)) if sample_weight is None else sample_weight
-    size = max(1, CHUNK_ENTRIES // mixtures.model.theta[0].size)
+    size = max(1, CHUNK_SCORES // mixtures.model.theta[0].size)
     found = np.zeros((1, 1))
     for first in range(0, len(X), size):
         part = slice(first, first + size)

@@ -17,7 +17,7 @@ FEW_ROWS = 5_000
 SCALINGS = (0.5, 0.0, 1.0)
 """Powers of the standard deviation by which components are divided before k-means."""
 
-ROUND_OFF = 1e-13
+LEAST_DEVIATION = 1e-13
 """Standard deviation of a feature, relative to its largest value, below which it is constant."""
 
 
@@ -68,7 +68,7 @@ def principal_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
     share = weights / weights.sum()
     offsets = rows - share @ rows
     deviations = np.sqrt(share @ offsets**2)
-    offsets /= np.where(deviations > ROUND_OFF * np.abs(rows).max(axis=0), deviations, np.inf)
+    offsets /= np.where(deviations > LEAST_DEVIATION * np.abs(rows).max(axis=0), deviations, np.inf)
     _, spreads, axes = np.linalg.svd(np.sqrt(share)[:, None] * offsets, full_matrices=False)
     kept = spreads > 1e-6 * max(spreads[0], TINY)
     return np.asarray(offsets @ axes[kept].T), np.asarray(spreads[kept])
