@@ -234,9 +234,20 @@ def _checkpoint(model: MixtureState, summary: DataSummary, specification: Specif
     one = specification
     prior, init = one.prior or (), one.init if isinstance(one.init, Parameters) else (one.init,)
     seed = None if isinstance(model.random_state, np.random.RandomState) else model.random_state
-    settings = (one.covariance, one.shares, one.n_init, one.tol, one.reg_covar, one.accelerate, one.engine, seed)
+    settings: tuple[Any, ...] = (
+        one.covariance,
+        one.shares,
+        one.n_init,
+        one.tol,
+        one.reg_covar,
+        one.accelerate,
+        one.engine,
+        seed,
+    )
     rows = (*summary.total, *summary.moments.complete)
-    return Checkpoint(Path(model.checkpoint), [*rows, *settings, one.n_factors, *init, one.certainty, *prior])
+    known = () if one.evidence is None else (*one.evidence[:3], *(one.evidence.links or ()))
+    settings = (*settings, one.tails, one.n_factors, *init, one.certainty, *prior, *known)
+    return Checkpoint(Path(model.checkpoint), [*rows, *settings])
 
 
 def _start(model: MixtureState, summary: DataSummary, focal_sets: FocalSets, covariance: str) -> Any:

@@ -139,6 +139,8 @@ def state(X: np.ndarray, die_at: Any, tmp_path: Path) -> Path:
         {"init": [[0, 0], [1, 1], [2, 2]]},
         {"focal_sets": "simple"},
         {"covariance": "EEE", "prior": "default"},
+        {"tails": "t"},
+        {"noise": True},
     ],
     ids=str,
 )
@@ -148,6 +150,22 @@ def test_another_fit_is_refused(options: dict[str, Any], X: np.ndarray, state: P
     with pytest.raises(ValueError, match=r"state belongs to a fit of other data or with other parameters; delete it"):
         model.fit(X)
     assert state.read_bytes() == content
+
+
+def test_other_labels_and_links_are_refused(X: np.ndarray, state: Path, die_at: Any) -> None:
+    labels = np.repeat([0, -1], [20, len(X) - 20])
+    for known in ({"labels": labels}, {"must_link": [[0, 1]]}):
+        with pytest.raises(ValueError, match="belongs to a fit of other data or with other parameters"):
+            EGMM(3, random_state=3, checkpoint=state).fit(X, **known)
+    state.unlink()
+    die_at(8)
+    with pytest.raises(Killed):
+        EGMM(3, random_state=3, checkpoint=state).fit(X, labels=labels)
+    die_at(0)
+    with pytest.raises(ValueError, match="belongs to a fit of other data or with other parameters"):
+        EGMM(3, random_state=3, checkpoint=state).fit(X, labels=np.roll(labels, 1))
+    with pytest.raises(ValueError, match="belongs to a fit of other data or with other parameters"):
+        EGMM(3, random_state=3, checkpoint=state).fit(X, labels=labels, reliability=0.9)
 
 
 def test_other_data_are_refused(X: np.ndarray, state: Path) -> None:
