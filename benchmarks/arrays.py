@@ -76,7 +76,8 @@ def measure(n_rows: int, dim: int, repeats: int) -> None:
         for n_clusters in CLUSTERS:
             model = mixture(n_clusters, dim, covariance)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            calls = {name: partial(source.reduce, Pass(*model, engine).run) for name, (source, engine) in rows.items()}
+            parts = (model.model, model.incomplete.layout, model.units)
+            calls = {name: partial(source.reduce, Pass(*parts, engine).run) for name, (source, engine) in rows.items()}
             with one_blas_thread(), np.errstate(all="ignore"):
                 spent = best(calls, repeats)
             more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10

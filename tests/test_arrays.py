@@ -24,7 +24,7 @@ try:
 except ImportError:
     torch = None
 
-needs_torch = pytest.mark.skipif(torch is None, reason="needs torch: pip install torch")
+needs_torch = pytest.mark.skipif(torch is None, reason="needs torch: pip install 'egmm[torch]'")
 LIBRARIES = {
     "array_api_strict": pytest.param(strict, id="strict"),
     "torch": pytest.param(torch, id="torch", marks=needs_torch),
@@ -95,7 +95,7 @@ def test_scikit_learn_s_checks(estimator, check) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scikit_learn_s_check_of_values(name, library, weighted) -> None:
     if library == "torch" and torch is None:
-        pytest.skip("needs torch: pip install torch")
+        pytest.skip("needs torch: pip install 'egmm[torch]'")
     with sklearn.config_context(array_api_dispatch=False):
         check_array_api_input_and_values(name, ESTIMATORS[name](), library, check_sample_weight=weighted)
 

@@ -69,3 +69,19 @@ def test_objective(make: Callable[[], Any], check: Callable[[Any], None]) -> Non
 )
 def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
+
+
+def features_as_dissimilarities(estimator: Any) -> dict[str, str]:
+    """Checks that give a table of features whatever the tag `pairwise` says; scikit-learn's DBSCAN fails the first."""
+    failed = {"check_clustering": "fits (50, 2) features, which are no square matrix"}
+    if hasattr(estimator, "predict"):
+        failed["check_estimators_nan_inf"] = "predicts (5, 3) features after a fit to (5, 5) dissimilarities"
+    return failed
+
+
+RELATIONAL = [kind(metric="precomputed") for kind in (EVCLUS, RECM, ECMdd, MECM, EKNNClus, MultiViewECMdd)]
+
+
+@parametrize_with_checks(RELATIONAL, expected_failed_checks=features_as_dissimilarities)
+def test_scikit_learn_contract_with_dissimilarities(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)

@@ -39,7 +39,7 @@ def test_snippets_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EGMM_DATA", raising=False)  # as for a new user
     if "import torch" in page.read_text():
-        pytest.importorskip("torch", reason="needs torch: pip install torch")
+        pytest.importorskip("torch", reason="needs torch: pip install 'egmm[torch]'")
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which the page sets too, for good
     for snippet, printed in outputs(page, tmp_path, ("python", "shell")):
         if snippet.shown is not None:

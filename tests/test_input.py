@@ -126,7 +126,7 @@ def test_an_array_of_xarray_is_rows() -> None:
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_a_tensor_of_torch_is_rows(kind: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'egmm[torch]'")
     tensor = torch.tensor(X, dtype=getattr(torch, kind))
     model = EGMM(2, random_state=0).fit(tensor)
     np.testing.assert_array_equal(model.means_, EGMM(2, random_state=0).fit(tensor.numpy()).means_)

@@ -1,5 +1,7 @@
 """Dissimilarities and links: what is refused, and in which words."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
@@ -24,13 +26,25 @@ def test_bad_dissimilarities_are_refused(kind):
     for bad, message in [
         (D[:, :5], r"X must be a square matrix .* got shape \(123, 5\)"),
         (changed(D, (3, 7), D[3, 7] + 1), r"X must be symmetric .* entry \(3, 7\) is .* and entry \(7, 3\) is"),
-        (-D, r"X must not be negative with metric='precomputed', but entry \(0, 1\) is -"),
+        (-D, r"Negative values in data: X must not be negative with metric='precomputed', but entry \(0, 1\) is -"),
         (changed(D, (4, 4), 0.5), r"X must have a zero diagonal .* entry \(4, 4\) is 0.5"),
         (changed(D, (2, 1), np.nan), r"Input X contains NaN at row 2, column 1"),
         (changed(D, (2, 1), np.inf), r"Input X contains infinity at row 2, column 1"),
     ]:
         with pytest.raises(ValueError, match=message):
             kind(metric="precomputed").fit(bad)
+
+
+@pytest.mark.parametrize("make", [*RELATIONAL, partial(EVCLUS, n_pairs=20)])
+@pytest.mark.parametrize("value", [np.nan, -1.0, np.inf])
+def test_metrics_that_give_no_dissimilarities_are_named(make, value):
+    def metric(one, other):
+        return 0.0 if one[0] == other[0] else value
+
+    X = np.arange(30.0)[:, None]
+    message = rf"metric=<function .*> must give finite .* not negative, but gives {value:g} for rows \d+ and \d+; use"
+    with pytest.raises(ValueError, match=message):
+        make(metric=metric).fit(X)
 
 
 @pytest.mark.parametrize("kind", RELATIONAL)
@@ -105,3 +119,15 @@ def test_nearest_dissimilarities(rng):
         ValueError, match="n_neighbors must be less than the number of rows, got n_neighbors=30 with 30"
     ):
         nearest_dissimilarities(X, 30)
+
+
+def test_nearest_dissimilarities_of_a_function_that_is_no_metric(rng):
+    X = rng.normal(size=(200, 2))
+
+    def squared(one, other):
+        return float(((one - other) ** 2).sum())
+
+    D = pairwise_distances(X, metric=squared)
+    np.fill_diagonal(D, np.inf)
+    distances, _ = nearest_dissimilarities(X, 5, metric=squared)
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :5])

@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 
 from checks import three_groups
 from cluster.oracles_field import dempster_of_neighbours, eknn_weights
 from egmm.cluster import EKNNClus
+from egmm.cluster.compiled.eknn import connected_groups, sweep_labels
 from egmm.metrics import ari
 
 
@@ -55,6 +59,26 @@ def test_masses_are_dempsters_combination(quantile, power, rng):
         votes = [sum(w for w, b in zip(weights[i], labels, strict=True) if b == k) for k in range(n_clusters)]
         assert votes[eknn.labels_[i]] == pytest.approx(max(votes))
     assert eknn.objective_ == pytest.approx(objective)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_sweeps_and_groups_are_those_of_loops(seed):
+    rng = np.random.default_rng(seed)
+    neighbours = [rng.choice(np.delete(np.arange(20), i), 4, replace=False) for i in range(20)]
+    weights, labels, order = rng.uniform(size=(20, 4)), rng.integers(5, size=20), rng.permutation(20)
+    starts, listed = np.arange(0, 81, 4), np.concatenate(neighbours)
+    found, expected = labels.copy(), labels.copy()
+    n_changed = sweep_labels(starts, listed, weights.ravel(), found, order, np.zeros(5))
+    for i in order:
+        votes = [sum(w for w, j in zip(weights[i], neighbours[i], strict=True) if expected[j] == k) for k in range(5)]
+        if max(votes) > votes[expected[i]]:
+            expected[i] = int(np.argmax(votes))
+    np.testing.assert_array_equal(found, expected)
+    assert n_changed == (expected != labels).sum()
+    together = [[float(j in neighbours[i] and found[i] == found[j]) for j in range(20)] for i in range(20)]
+    groups = connected_components(np.array(together), directed=False)[1]
+    np.testing.assert_array_equal(connected_groups(starts, listed, found), groups)
 
 
 def test_far_groups_of_one_label_are_different_clusters():

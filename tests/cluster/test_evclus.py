@@ -12,7 +12,8 @@ from cluster.oracles_field import conflict, evclus_loss, least_on_simplex, link_
 from egmm import CredalPartition, FocalSets
 from egmm.cluster import EVCLUS, near_pairs
 from egmm.cluster.compiled.simplex import minimise_on_simplex
-from egmm.cluster.relational.pairs import draw_others
+from egmm.cluster.relational.pairs import draw_others, sampled_pairs
+from egmm.links import check_links, listed_links
 from egmm.metrics import ari, credal_rand_index, pairwise_nonspecificity
 
 
@@ -77,6 +78,29 @@ def test_a_row_has_the_masses_of_least_loss_given_the_others(rng):
             return sum((conflict(m, evclus.masses_[j], sets) - target[i, j]) ** 2 for j in range(10) if j != i)
 
         assert loss(evclus.masses_[i]) == pytest.approx(least_on_simplex(loss, len(sets))[1], abs=1e-7)
+
+
+def test_sampled_pairs_have_the_loss_of_the_formula_and_rows_their_least(rng):
+    X = rng.normal(size=(14, 2))
+    D, sets = pairwise_distances(X), sets_of(FocalSets.of("full", 2, empty=True))
+    pairs, d0 = sampled_pairs(X, 4, "euclidean", None, np.random.RandomState(3))
+    drawn = [(i, int(j)) for i, row in enumerate(draw_others(14, 4, np.random.RandomState(3))) for j in row]
+    disjoint = np.array([[float(not (a & b)) for b in sets] for a in sets])
+    mass = rng.dirichlet(np.ones(len(sets)), size=14)
+    apart = mass @ disjoint
+    expected = mass.copy()
+    assert pairs.loss(mass, apart) / pairs.size == pytest.approx(evclus_loss(mass, D, d0, sets, drawn))
+    pairs.sweep(disjoint, mass, apart, listed_links(check_links(None, None, 14), np.zeros((2, 4, 4)), 14), 0.0)
+    np.testing.assert_allclose(apart, mass @ disjoint, atol=1e-12)
+    for i in range(14):
+
+        def loss(m, i=i):
+            changed = expected.copy()
+            changed[i] = m
+            return evclus_loss(changed, D, d0, sets, drawn)
+
+        assert loss(mass[i]) == pytest.approx(least_on_simplex(loss, len(sets))[1], abs=1e-8)
+        expected[i] = mass[i]
 
 
 @given(st.integers(0, 10**6), st.integers(2, 7))

@@ -37,7 +37,7 @@ class CCM(PrototypeClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective changes by at most this much.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
         Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None

@@ -65,7 +65,7 @@ class CECM(PrototypeClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-9
-        Stop when the objective, a mean over rows and sets, changes by at most this much twice.
+        Stop when the objective, a mean over rows and sets, changes by at most this much.
     max_iter : int, default=1000
         Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
@@ -183,7 +183,7 @@ class CECM(PrototypeClusterer):
             sample = draw_sample(rows, seed=0, size=len(X))
         self._check_distinct(sample, n_clusters)
         runs = [
-            descend(State(start, None), problem.evaluate, problem.update, tol=tol, max_iter=max_iter, repeats=2)
+            descend(State(start, None), problem.evaluate, problem.update, tol=tol, max_iter=max_iter)
             for start in self._starts(sample, n_clusters)
         ]
         best = min(runs, key=lambda run: run.history[-1])

@@ -34,18 +34,17 @@ def descend(
     *,
     tol: float,
     max_iter: int,
-    repeats: int = 1,
 ) -> Descent[State]:
-    """Alternate masses and parameters until the objective changes by at most `tol`, `repeats` times.
+    """Alternate masses and parameters until the objective changes by at most `tol`.
 
     Changes within rounding count as zero, so that any `tol` can be met.
     """
     with one_blas_thread():
         sums = evaluate(state)
-        history, small_changes = [sums.objective], 0
-        while len(history) <= max_iter and small_changes < repeats:
+        history, has_settled = [sums.objective], False
+        while len(history) <= max_iter and not has_settled:
             state = update(sums, state)
             sums = evaluate(state)
             history.append(sums.objective)
-            small_changes += abs(history[-2] - history[-1]) <= max(tol, ROUNDING * abs(history[-1]))
-    return Descent(state, history, small_changes >= repeats)
+            has_settled = abs(history[-2] - history[-1]) <= max(tol, ROUNDING * abs(history[-1]))
+    return Descent(state, history, has_settled)

@@ -34,8 +34,8 @@ class ECM(PrototypeClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective changes by at most this much, as the original code does. J is in squared
-        units of the data and grows with the rows.
+        Stop when the objective changes by at most this much. J is in squared units of the data and grows with the
+        rows. Masses are those of `means_`; R's evclust, which stops likewise, returns prototypes updated once more.
     max_iter : int, default=1000
         Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None

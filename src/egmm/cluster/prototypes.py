@@ -162,10 +162,7 @@ def fit_prototypes(
     max_iter: int,
     where: Place | None = None,
 ) -> Descent[FloatArray]:
-    """Minimise the objective from each start and keep the lowest; passes are made on a device if one is named.
-
-    The prototypes and then the masses are updated once more after convergence, as in the original code.
-    """
+    """Minimise the objective from each start and keep the lowest; passes are made on a device if one is named."""
     centre = np.average(sample.rows, axis=0, weights=sample.weights)
     # Each feature is contiguous, so that products and sums run along it.
     rows = np.asfortranarray(sample.rows - centre)
@@ -183,7 +180,7 @@ def fit_prototypes(
         def update(sums: PrototypeSums, means: FloatArray) -> FloatArray:
             return update_means(sums, means, pricing, centred.pull(means))
 
-        runs = [descend(start - centre, evaluate, update, tol=tol, max_iter=max_iter, repeats=2) for start in starts]
+        runs = [descend(start - centre, evaluate, update, tol=tol, max_iter=max_iter) for start in starts]
     best = min(runs, key=lambda run: run.history[-1])
     return best._replace(state=best.state + centre)
 

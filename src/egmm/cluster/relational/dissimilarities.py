@@ -38,11 +38,11 @@ def check_dissimilarities(D: FloatArray) -> FloatArray:
             f"X must be a square matrix of dissimilarities with metric='precomputed', got shape {D.shape}; pass rows "
             "of features with another metric."
         )
-    _refuse(D < 0, D, "must not be negative")
+    _refuse_negative(D)
     _refuse(np.diag(np.diag(D)) != 0, D, "must have a zero diagonal")
     gap = np.abs(D - D.T)
     if gap.max() > ASYMMETRY * D.max():
-        row, column = (int(at) for at in np.unravel_index(np.argmax(gap), gap.shape))
+        row, column = first_true(gap == gap.max())
         row, column = min(row, column), max(row, column)
         raise ValueError(
             f"X must be symmetric with metric='precomputed', but entry ({row}, {column}) is {D[row, column]:g} and "
@@ -51,10 +51,34 @@ def check_dissimilarities(D: FloatArray) -> FloatArray:
     return (D + D.T) / 2
 
 
-def _refuse(bad: Any, D: FloatArray, rule: str) -> None:
+def _refuse_negative(D: FloatArray) -> None:
+    _refuse(D < 0, D, "must not be negative", "Negative values in data: ")  # The words scikit-learn's check expects.
+
+
+def _refuse(bad: Any, D: FloatArray, rule: str, kind: str = "") -> None:
     if bad.any():
-        row, column = (int(at) for at in np.argwhere(bad)[0])
-        raise ValueError(f"X {rule} with metric='precomputed', but entry ({row}, {column}) is {D[row, column]:g}.")
+        row, column = first_true(bad)
+        raise ValueError(
+            f"{kind}X {rule} with metric='precomputed', but entry ({row}, {column}) is {D[row, column]:g}."
+        )
+
+
+def first_true(bad: Any) -> tuple[int, int]:
+    """Row and column of the first entry that is true."""
+    row, column = np.unravel_index(np.argmax(bad), bad.shape)
+    return int(row), int(column)
+
+
+def check_computed(distances: FloatArray, metric: Any, others: Any = None) -> FloatArray:
+    """Raise if a metric gives what is no dissimilarity; `others` (n, k) are the numbers of the other rows."""
+    if not (np.min(distances, initial=0.0) >= 0 and np.max(distances, initial=0.0) < np.inf):
+        row, column = first_true(~((distances >= 0) & (distances < np.inf)))
+        other = column if others is None else int(others[row, column])
+        raise ValueError(
+            f"metric={metric!r} must give finite dissimilarities that are not negative, but gives "
+            f"{distances[row, column]:g} for rows {row} and {other}; use another metric, or drop such rows."
+        )
+    return distances
 
 
 def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None) -> FloatArray:
@@ -62,11 +86,11 @@ def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None
     if isinstance(metric, str) and metric == PRECOMPUTED:
         if others is None:
             return check_dissimilarities(X)
-        _refuse(X < 0, X, "must not be negative")
+        _refuse_negative(X)
         return X
     # By differences: scikit-learn expands squares, which loses precision between near rows.
     if isinstance(metric, str) and metric == "euclidean":
-        return cdist(X, X if others is None else others)
+        return check_computed(cdist(X, X if others is None else others), metric)
     try:
         with one_blas_thread():
             found = pairwise_distances(X, others, metric=metric)
@@ -77,7 +101,7 @@ def dissimilarities(X: FloatArray, metric: Any, others: FloatArray | None = None
                 "sklearn.metrics.pairwise_distances, or a function of two rows."
             ) from None
         raise
-    return np.asarray(found, dtype=np.float64)
+    return check_computed(np.asarray(found, dtype=np.float64), metric)
 
 
 def is_precomputed(metric: Any) -> bool:
@@ -145,7 +169,7 @@ def nearest_dissimilarities(
     n_neighbors : int
         Number K of neighbours, less than the number of rows.
     metric : str or callable, default='euclidean'
-        'precomputed', or any metric of scikit-learn's neighbour search.
+        'precomputed', or any metric of scikit-learn's neighbour search; a function of two rows is called for all pairs.
     n_jobs : int or None, default=None
         Number of threads; None uses all cores.
 
@@ -172,9 +196,12 @@ def nearest_dissimilarities(
         return np.take_along_axis(D, nearest, axis=1), nearest
     # The brute-force search expands squares, which loses precision far from the origin.
     moved = rows - rows.mean(axis=0) if isinstance(metric, str) and metric == "euclidean" else rows
-    search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=-1 if n_jobs is None else n_jobs)
+    # Trees need the triangle inequality, which a function of two rows may not obey.
+    algorithm = "brute" if callable(metric) else "auto"
+    n_threads = -1 if n_jobs is None else n_jobs
+    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm=algorithm, metric=metric, n_jobs=n_threads)
     distances, neighbours = search.fit(moved).kneighbors()
-    return distances, neighbours
+    return check_computed(distances, metric, neighbours), neighbours
 
 
 def check_fewer_than_rows(name: str, value: int, n_rows: int) -> None:

@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise_distances
 
 from egmm._checks import FloatArray, IntArray, check_real
 from egmm.belief.moebius import row_blocks
-from egmm.cluster.relational.dissimilarities import dissimilarities, is_precomputed
+from egmm.cluster.relational.dissimilarities import check_computed, dissimilarities, is_precomputed
 from egmm.links import LinkLists
 
 NEAR_CERTAIN = np.log(0.05)
@@ -150,4 +150,4 @@ def distances_to(X: FloatArray, others: NDArray[np.int32], metric: Any) -> Float
             found[i] = cdist(X[i : i + 1], X[row], metric)[0]
         except ValueError:  # Not one of SciPy's metrics.
             found[i] = pairwise_distances(X[i : i + 1], X[row], metric=metric)[0]
-    return found
+    return check_computed(found, metric, others)

@@ -64,7 +64,7 @@ class RECM(Relational, CredalClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. A given start is the only one.
     tol : float, default=1e-6
-        Stop one update after the objective changes by at most this much.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
         Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
@@ -210,9 +210,7 @@ class RECM(Relational, CredalClusterer):
         """Minimise from each start; the second value is the lowest squared distance to a prototype encountered."""
         tol, max_iter = self._check_stopping()
         problem = RelationalProblem(squared, self._pricing)
-        runs = [
-            descend(start, problem.evaluate, problem.update, tol=tol, max_iter=max_iter, repeats=2) for start in starts
-        ]
+        runs = [descend(start, problem.evaluate, problem.update, tol=tol, max_iter=max_iter) for start in starts]
         return min(runs, key=lambda run: run.history[-1]), problem.lowest
 
     def _masses(self) -> Callable[[FloatArray], FloatArray]:

@@ -53,7 +53,7 @@ class MultiViewECM(PrototypeClusterer):
     n_init : int, default=1
         Number of starts; the lowest objective is kept. Given prototypes are one start.
     tol : float, default=1e-6
-        Stop one update after the objective changes by at most this much.
+        Stop when the objective changes by at most this much.
     max_iter : int, default=1000
         Maximum number of updates of the prototypes.
     random_state : int, RandomState instance or None, default=None
@@ -172,7 +172,7 @@ class MultiViewECM(PrototypeClusterer):
         self._check_distinct(sample, n_clusters)
         problem = WeightedViews(sample, self._pricing, views.slices, view_entropy, feature_entropy)
         runs = [
-            descend(problem.start(means), problem.evaluate, problem.update, tol=tol, max_iter=max_iter, repeats=2)
+            descend(problem.start(means), problem.evaluate, problem.update, tol=tol, max_iter=max_iter)
             for means in self._starts(sample, n_clusters)
         ]
         best = min(runs, key=lambda run: run.history[-1])
