@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from egmm import BPEC, ECM, EGMM, FCM
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM
 from egmm._checks import check_integer, check_real, printable
+from egmm.cluster import EVCLUS
 from egmm.rows.threads import available_cores, resolve_jobs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -70,6 +71,12 @@ def test_an_integer_too_long_to_print_is_told_by_its_size() -> None:
     with pytest.raises(ValueError, match=r"n must be an integer from 1 to 9, got an integer of 33220 bits\."):
         check_integer("n", 10**10_000, 1, 9)
     assert check_real("x", 2) == 2.0
+
+
+@pytest.mark.parametrize("estimator", [EGMM(2), FCM(2), BootGMM(2), EVCLUS(2)], ids=lambda it: type(it).__name__)
+def test_starts_beyond_all_memory_are_refused(estimator: Any) -> None:
+    with pytest.raises(ValueError, match=r"n_init must be an integer from 1 to 10000, got an integer of 1329 bits\."):
+        estimator.set_params(n_init=10**400).fit(X)
 
 
 def test_jobs_are_counted_as_by_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,12 @@ def test_diamond_as_printed(n_clusters, printed) -> None:
         assert round(EGMM(n_clusters, init=labels, **PAPER).fit(X).ebic_, 1) == printed
 
 
+def test_a_number_given_twice_is_one_candidate(blobs) -> None:
+    once, twice = (select_model(blobs, counts, ["EII", "EEE"], random_state=0) for counts in ([3, 2], [3, 2, 3]))
+    kinds = [[(one.n_clusters, one.covariance, one.value("ebic")) for one in s.candidates] for s in (once, twice)]
+    assert kinds[0] == kinds[1]
+
+
 @pytest.mark.paper
 def test_diamond_has_two_clusters() -> None:
     X, _ = make_diamond()

@@ -25,6 +25,9 @@ SMALLEST_VARIANCE = 1e-300
 LEAST_STEPS = 2**-10
 """Largest step between neighbouring floats, relative to the range of integers."""
 
+MOST_STARTS = 10_000
+"""Largest number of starts."""
+
 LIGHTEST, HEAVIEST = 1e-290, 1e150
 """Bounds of the sum of weights, so that weighted sums of squares neither vanish nor overflow."""
 
@@ -54,6 +57,11 @@ def check_integer(name: str, value: object, minimum: int, maximum: int | None = 
 def _integer_text(number: int) -> str:
     """An integer as text; Python refuses to convert huge ones."""
     return str(number) if number.bit_length() < 200 else f"an integer of {number.bit_length()} bits"
+
+
+def check_starts(n_init: object) -> int:
+    """Return a number of starts, else raise; the labels of all starts are made at once."""
+    return check_integer("n_init", n_init, 1, MOST_STARTS)
 
 
 def check_real(

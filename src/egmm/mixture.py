@@ -24,6 +24,7 @@ from egmm._checks import (
     check_random,
     check_real,
     check_spread,
+    check_starts,
     check_weight,
 )
 from egmm._progress import Progress
@@ -405,7 +406,7 @@ def check_parameters(model: EGMM) -> None:
     """Validate parameters that do not depend on the rows."""
     check_integer("n_clusters", model.n_clusters, 1)
     check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
-    check_integer("n_init", model.n_init, 1)
+    check_starts(model.n_init)
     check_real("tol", model.tol, 0.0)
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)

@@ -15,6 +15,7 @@ from egmm._checks import (
     check_prototypes,
     check_random,
     check_real,
+    check_starts,
     listed,
 )
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
@@ -242,7 +243,7 @@ class BootGMM(CredalClusterer):
         return counts
 
     def _starts(self, X: FloatArray, random: np.random.RandomState) -> list[FloatArray]:
-        counts, n_init = self._counts(), check_integer("n_init", self.n_init, 1)
+        counts, n_init = self._counts(), check_starts(self.n_init)
         if isinstance(self.init, str):
             return draw_starts(X, counts, check_choice("init", self.init, STARTS), n_init, random)
         if len(counts) > 1:

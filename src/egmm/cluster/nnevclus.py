@@ -7,7 +7,16 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import OneClassSVM
 
-from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_random, check_real, listed
+from egmm._checks import (
+    FloatArray,
+    all_or_nothing,
+    check_choice,
+    check_integer,
+    check_random,
+    check_real,
+    check_starts,
+    listed,
+)
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.network import Network
@@ -236,7 +245,7 @@ class NNEVCLUS(CredalClusterer):
             loss = PairLoss(rows, self._pairs(X, random), disjoint, prices)
         else:
             batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, prices, batch_size)
-        for _ in range(check_integer("n_init", self.n_init, 1)):
+        for _ in range(check_starts(self.n_init)):
             network = Network.drawn(sizes, random, has_novelty=self._machine is not None)
             if batch_size is None:
                 runs.append(loss.minimise(network, tol, max_iter))
