@@ -42,6 +42,16 @@ NO_ROWS = {
         f"integers in column 0 from {NEAR[0, 0]} to {NEAR[-1, 0]}, which floats cannot",
     ),
     "close integers of a frame": (pd.DataFrame(NEAR, columns=["a", "b"]), "subtract 18446744073709547520 first."),
+    "close integers among floats": (
+        pd.DataFrame({"a": X[:, 0], "b": NEAR[:, 1]}),
+        f"integers in column 1 from {NEAR[0, 1]} to {NEAR[-1, 1]}, which floats cannot",
+    ),
+    "close integers, one missing": (
+        pd.DataFrame({"a": X[:, 0], "b": pd.array([None, *NEAR[1:, 0].tolist()], dtype="UInt64")}),
+        "integers in column 1 from",
+    ),
+    "close integers of Python": (NEAR.tolist(), "integers in column 0 from"),
+    "close integers as objects": (NEAR.astype(object), "integers in column 0 from"),
     "tiny": (X * 1e-160, "in column 0, too little to square; rescale it first."),
 }
 
@@ -51,6 +61,12 @@ NO_ROWS = {
 def test_what_is_no_rows_gets_our_words(estimator: Any, rows: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         estimator.fit(rows)
+
+
+def test_close_integers_of_a_polars_frame_are_refused() -> None:
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match=r"integers in column 1 from .*, which floats cannot"):
+        EGMM(2).fit(polars.DataFrame({"a": X[:, 0], "b": NEAR[:, 0]}))
 
 
 def test_large_integers_that_differ_enough_are_rows() -> None:

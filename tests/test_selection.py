@@ -361,7 +361,7 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
         select_model(spoiled, [2, 3])
     with pytest.raises(ValueError, match=r"^sample_weight must have shape \(240,\), got \(5,\)"):
         select_model(blobs, [2, 3], sample_weight=np.ones(5))
-    with pytest.raises(ValueError, match=r"^n_init must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"^n_init must be an integer from 1 to 10000, got 0"):
         select_model(blobs, [2, 3], n_init=0)
     with pytest.raises(ValueError, match=r"^init must be one of"):
         select_model(blobs, [2, 3], init="nope")

@@ -51,7 +51,7 @@ OPTIONS += [
     "--model",
 ]
 VALUES = ["2", "1:3", "2,2", "0", "99", "EEE", "EEE,VVV", "auto", "a", "a,b", ",", "csv", "made", "-1", "1e9"]
-VALUES += ["t", "drop", "keep", "utility", "0.5", "nan", "inf", "low-rank", "rows.csv"]
+VALUES += ["t", "drop", "em", "utility", "0.5", "nan", "inf", "low-rank", "rows.csv"]
 SWITCHES = ["--standardize", "--json", "--quiet", "--no-plots", "--force", "--stream", "--no-header", "--speed"]
 SWITCHES += ["--noise", "--semi-supervised", "--debug"]
 

@@ -116,7 +116,7 @@ PREPARED = {
     "columns": ["a", "b"],
     "left_out": {"c": "text"},
     "id": "row",
-    "missing": "keep",
+    "missing": "em",
     "centre": [0, 0],
     "scale": [1, 2],
 }

@@ -31,6 +31,9 @@ from egmm.rows.threads import Threads, one_blas_thread
 SEARCHED = range(1, 10)
 """Numbers of clusters tried for ``n_clusters=None``."""
 
+MOST_REPLICATES = 1_000_000
+"""Largest number of bootstrap replicates."""
+
 CHUNK_ENTRIES = 2**18
 """Posterior probabilities over all replicates in a chunk of rows, sized for the cache."""
 
@@ -190,7 +193,7 @@ class BootGMM(CredalClusterer):
         """
         with all_or_nothing(self):
             X = self._check_fit(X)
-            n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2)
+            n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2, MOST_REPLICATES)
             n_references = check_integer("n_references", self.n_references, 2)
             tail = (1 - check_real("confidence", self.confidence, 0.0, 1.0)) / 2
             self._quantiles = (tail, 1 - tail)

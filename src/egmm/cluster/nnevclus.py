@@ -33,6 +33,9 @@ MANY_ROWS = 5_000
 
 BATCH_ROWS = 512
 
+MOST_UNITS = 10_000
+"""Largest number of units of a layer."""
+
 SAMPLE_ROWS = 2_000
 """Maximum number of rows for learning novelty and the d0 of batches."""
 
@@ -254,7 +257,7 @@ class NNEVCLUS(CredalClusterer):
         return min(runs, key=lambda run: run.objective)
 
     def _hidden(self) -> list[int]:
-        sizes = [check_integer("hidden", size, 1) for size in listed(self.hidden)]
+        sizes = [check_integer("hidden", size, 1, MOST_UNITS) for size in listed(self.hidden)]
         if not sizes:
             raise ValueError("hidden must hold at least one layer size, got an empty list.")
         return sizes
