@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import egmm
 from checks import CHECKS
-from egmm import AutoEGMM, CredalPartition, select_model
+from egmm import EGMM, AutoEGMM, CredalPartition, select_model
 from egmm.belief import consensus
 
 SOME = ["EII", "EEE", "VVV", "VII"]
@@ -170,7 +171,28 @@ def test_files_bring_everything_back(X, model, tmp_path):
     [
         (lambda d: d.pop("models"), "it has no entry 'models'"),
         (lambda d: d.update(models=[]), "its list of models is empty"),
-        (lambda d: d.update(weights=[1.0]), "weights and clusters do not fit"),
+        (lambda d: d.update(models=None), "its list of models is empty"),
+        (lambda d: d.update(weights=[1.0]), r"weights must have shape \(\d,\), got \(1,\)"),
+        (lambda d: d.update(weights=[2.0, -1.0, *[0.0] * (len(d["weights"]) - 2)]), "weights must be at least 0 and"),
+        (lambda d: d.update(weights=[10**400] * len(d["weights"])), "weights must be numeric"),
+        (lambda d: d.update(weights=["1"] * len(d["weights"])), "weights must be numeric"),
+        (lambda d: d["clusters"].__setitem__(0, [0.5, 1, 2]), "clusters must hold each of the numbers 0 to 2 once"),
+        (lambda d: d["clusters"].__setitem__(0, [0, 1, 10**30]), "clusters must be numeric"),
+        (lambda d: d.update(united="no"), "united must be true or false, got 'no'"),
+        (lambda d: d.update(n_clusters=17), "n_clusters is 17, but its models have 3"),
+        (lambda d: d.update(open_share=7.0), r"open_share must be a finite number in \[0, 1\], got 7"),
+        (lambda d: d.update(open_share=math.nan), "it contains NaN, which is not a valid number"),
+        (lambda d: d.update(notes="no"), "notes must be a list of text"),
+        (lambda d: d.update(feature_names=["a"]), "feature_names must be 2 names"),
+        (lambda d: d.update(feature_names=[1, 2]), "feature_names must be 2 names"),
+        (lambda d: d.update(parameters=[]), "its entry 'parameters' must be an object, got a list"),
+        (lambda d: d["parameters"].update(speed=3), "unexpected keyword argument 'speed'"),
+        (lambda d: d["parameters"].update(n_jobs="all"), "n_jobs must be an integer >= 1, or -1"),
+        (lambda d: d["parameters"].update(random_state="r"), "random_state='r'"),
+        (lambda d: d["models"][0]["fitted"]["weights_"].__setitem__(0, 3.0), "model 1 is damaged: weights_ must be at"),
+        (lambda d: d["models"][1]["parameters"].update(checkpoint="/etc/x"), "model 2 is damaged: checkpoint must be"),
+        (lambda d: d["models"].__setitem__(1, {}), "model 2 is damaged: it has no entry 'format'"),
+        (lambda d: d["models"].__setitem__(1, d["models"][0]), "its models must differ in their covariance alone"),
         (lambda d: d.update(format="egmm.EGMM/1"), "its format is 'egmm.EGMM/1'"),
     ],
 )
@@ -180,8 +202,39 @@ def test_a_file_that_is_no_whole_model_is_refused(model, tmp_path, change, messa
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match=f"is not an AutoEGMM model: .*{message}"):
+    with pytest.raises(ValueError, match=f"auto.json holds no AutoEGMM model: .*{message}"):
         AutoEGMM.load(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "egmm.AutoEGMM/1", "models": ' + "[" * 100_000])
+def test_a_file_nested_too_deeply_is_refused(tmp_path, text):
+    (tmp_path / "auto.json").write_text(text)
+    with pytest.raises(ValueError, match=r"auto\.json holds no AutoEGMM model: it is nested too deeply"):
+        AutoEGMM.load(tmp_path / "auto.json")
+
+
+@pytest.mark.parametrize("other", ["noise", "features", "clusters"])
+def test_models_of_different_kinds_are_no_consensus(X, model, tmp_path, other):
+    rows = np.column_stack([X, X[:, 0] - X[:, 1] ** 2]) if other == "features" else X
+    strange = EGMM(2 if other == "clusters" else 3, covariance="EEI", noise=other == "noise", random_state=0).fit(rows)
+    strange.save(tmp_path / "other.json")
+    model.save(tmp_path / "auto.json")
+    document = json.loads((tmp_path / "auto.json").read_text())
+    document["models"][1] = json.loads((tmp_path / "other.json").read_text())
+    (tmp_path / "auto.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="its models must differ in their covariance alone"):
+        AutoEGMM.load(tmp_path / "auto.json")
+
+
+def test_numbers_of_numpy_as_parameters_are_saved(X, tmp_path):
+    options = {"max_iter": np.int64(200), "reg_covar": np.float32(0.5), "random_state": np.int64(3)}
+    model = AutoEGMM(np.arange(2, 5), covariance=np.array(["EII", "EEE"]), consensus=np.True_, **options).fit(X)
+    model.save(tmp_path / "auto.json")
+    loaded = AutoEGMM.load(tmp_path / "auto.json")
+    assert loaded.get_params()["max_iter"] == 200
+    assert loaded.get_params()["reg_covar"] == 0.5
+    assert loaded.get_params()["random_state"] == 3
+    np.testing.assert_array_equal(loaded.predict_mass(X), model.predict_mass(X))
 
 
 def test_scans_are_read_where_they_are(X, model, tmp_path):

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from egmm import BPEC, ECM, EGMM, FCM
+from egmm import BPEC, ECM, EGMM, FCM, BootGMM
 from egmm._checks import check_integer, check_real, printable
+from egmm.cluster import EVCLUS
 from egmm.rows.threads import available_cores, resolve_jobs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -41,6 +42,16 @@ NO_ROWS = {
         f"integers in column 0 from {NEAR[0, 0]} to {NEAR[-1, 0]}, which floats cannot",
     ),
     "close integers of a frame": (pd.DataFrame(NEAR, columns=["a", "b"]), "subtract 18446744073709547520 first."),
+    "close integers among floats": (
+        pd.DataFrame({"a": X[:, 0], "b": NEAR[:, 1]}),
+        f"integers in column 1 from {NEAR[0, 1]} to {NEAR[-1, 1]}, which floats cannot",
+    ),
+    "close integers, one missing": (
+        pd.DataFrame({"a": X[:, 0], "b": pd.array([None, *NEAR[1:, 0].tolist()], dtype="UInt64")}),
+        "integers in column 1 from",
+    ),
+    "close integers of Python": (NEAR.tolist(), "integers in column 0 from"),
+    "close integers as objects": (NEAR.astype(object), "integers in column 0 from"),
     "tiny": (X * 1e-160, "in column 0, too little to square; rescale it first."),
 }
 
@@ -50,6 +61,12 @@ NO_ROWS = {
 def test_what_is_no_rows_gets_our_words(estimator: Any, rows: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         estimator.fit(rows)
+
+
+def test_close_integers_of_a_polars_frame_are_refused() -> None:
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match=r"integers in column 1 from .*, which floats cannot"):
+        EGMM(2).fit(polars.DataFrame({"a": X[:, 0], "b": NEAR[:, 0]}))
 
 
 def test_large_integers_that_differ_enough_are_rows() -> None:
@@ -70,6 +87,12 @@ def test_an_integer_too_long_to_print_is_told_by_its_size() -> None:
     with pytest.raises(ValueError, match=r"n must be an integer from 1 to 9, got an integer of 33220 bits\."):
         check_integer("n", 10**10_000, 1, 9)
     assert check_real("x", 2) == 2.0
+
+
+@pytest.mark.parametrize("estimator", [EGMM(2), FCM(2), BootGMM(2), EVCLUS(2)], ids=lambda it: type(it).__name__)
+def test_starts_beyond_all_memory_are_refused(estimator: Any) -> None:
+    with pytest.raises(ValueError, match=r"n_init must be an integer from 1 to 10000, got an integer of 1329 bits\."):
+        estimator.set_params(n_init=10**400).fit(X)
 
 
 def test_jobs_are_counted_as_by_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

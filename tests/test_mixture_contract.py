@@ -155,7 +155,7 @@ def test_predicting_once_is_not_worth_compiling(X, monkeypatch) -> None:
         ({"init": np.repeat([0, 1, 0.5], 60)}, ValueError, "init labels must be whole numbers from 0 to 2, got 0.5."),
         ({"init": np.repeat([0, 0, 2], 60)}, ValueError, "init leaves cluster 2 (label 1) without rows"),
         ({"init": np.repeat(["a", "b", "c"], 60)}, TypeError, "init (labels) must be numeric"),
-        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0."),
+        ({"n_init": 0}, ValueError, "n_init must be an integer from 1 to 10000, got 0."),
         ({"tol": -1e-3}, ValueError, "tol must be a finite number in [0, inf], got -0.001."),
         ({"tol": "small"}, TypeError, "tol must be a finite number in [0, inf], got 'small'."),
         ({"tol": np.nan}, ValueError, "tol must be a finite number in [0, inf], got nan."),

@@ -44,6 +44,12 @@ def test_diamond_as_printed(n_clusters, printed) -> None:
         assert round(EGMM(n_clusters, init=labels, **PAPER).fit(X).ebic_, 1) == printed
 
 
+def test_a_number_given_twice_is_one_candidate(blobs) -> None:
+    once, twice = (select_model(blobs, counts, ["EII", "EEE"], random_state=0) for counts in ([3, 2], [3, 2, 3]))
+    kinds = [[(one.n_clusters, one.covariance, one.value("ebic")) for one in s.candidates] for s in (once, twice)]
+    assert kinds[0] == kinds[1]
+
+
 @pytest.mark.paper
 def test_diamond_has_two_clusters() -> None:
     X, _ = make_diamond()
@@ -355,7 +361,7 @@ def test_what_no_candidate_could_be_fitted_to_is_told_once_and_plainly(blobs) ->
         select_model(spoiled, [2, 3])
     with pytest.raises(ValueError, match=r"^sample_weight must have shape \(240,\), got \(5,\)"):
         select_model(blobs, [2, 3], sample_weight=np.ones(5))
-    with pytest.raises(ValueError, match=r"^n_init must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"^n_init must be an integer from 1 to 10000, got 0"):
         select_model(blobs, [2, 3], n_init=0)
     with pytest.raises(ValueError, match=r"^init must be one of"):
         select_model(blobs, [2, 3], init="nope")

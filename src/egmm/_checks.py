@@ -22,8 +22,14 @@ LARGEST = np.float64(1e150)
 SMALLEST_VARIANCE = 1e-300
 """Lower bound of the variation of a column, unless constant: precisions are its inverse."""
 
+EMPTY = np.empty(0)
+"""A column without integers."""
+
 LEAST_STEPS = 2**-10
 """Largest step between neighbouring floats, relative to the range of integers."""
+
+MOST_STARTS = 10_000
+"""Largest number of starts."""
 
 LIGHTEST, HEAVIEST = 1e-290, 1e150
 """Bounds of the sum of weights, so that weighted sums of squares neither vanish nor overflow."""
@@ -54,6 +60,11 @@ def check_integer(name: str, value: object, minimum: int, maximum: int | None = 
 def _integer_text(number: int) -> str:
     """An integer as text; Python refuses to convert huge ones."""
     return str(number) if number.bit_length() < 200 else f"an integer of {number.bit_length()} bits"
+
+
+def check_starts(n_init: object) -> int:
+    """Return a number of starts, else raise; the labels of all starts are made at once."""
+    return check_integer("n_init", n_init, 1, MOST_STARTS)
 
 
 def check_real(
@@ -193,13 +204,34 @@ def _table_error(X: Any) -> Exception | None:
 
 def _check_distinguishable(X: Any) -> None:
     """Raise on integer columns whose differences are lost as floats."""
-    table = X if isinstance(X, np.ndarray) else getattr(X, "to_numpy", lambda: None)()
-    if not isinstance(table, np.ndarray) or table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:
-        return
-    for column in range(table.shape[1] if table.dtype.itemsize == 8 else 0):
-        why = lost_as_floats(table[:, column])
-        if why:
-            raise ValueError(f"X has integers in column {column} {why}")
+    for at, column in enumerate(_integer_columns(X)):
+        if column.dtype.kind in "iu" and column.dtype.itemsize == 8 and column.size:
+            why = lost_as_floats(column)
+            if why:
+                raise ValueError(f"X has integers in column {at} {why}")
+
+
+def _integer_columns(X: Any) -> Iterable[NDArray[Any]]:
+    """Columns that may be of integers: of an array, a list, or a frame, whose columns differ in type."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
+        series = [X.iloc[:, at].dropna() for at in range(X.shape[1])]
+        return [np.asarray(one) if getattr(one.dtype, "kind", "") in "iu" else EMPTY for one in series]
+    if hasattr(X, "get_columns"):  # polars
+        return [one.drop_nulls().to_numpy() for one in X.get_columns()]
+    try:
+        table = np.asarray(X)
+    except (TypeError, ValueError, NotImplementedError):  # for example lists of unequal lengths
+        return []
+    if table.ndim != 2 or table.dtype.kind not in "iuO":
+        return []
+    return [_as_integers(column) for column in table.T]
+
+
+def _as_integers(column: NDArray[Any]) -> NDArray[Any]:
+    """Python's integers as those of NumPy."""
+    if column.dtype.kind != "O" or not all(isinstance(entry, Integral) for entry in column.tolist()):
+        return column
+    return np.array(column.tolist())
 
 
 def lost_as_floats(integers: NDArray[Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 from uuid import uuid4
 
@@ -23,6 +24,20 @@ else:
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a full disk, which come without a file name."""
+
+
+DAMAGED = (
+    ValueError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Errors of a damaged npz file; headers are Python text, and may claim any size."""
 
 
 @contextmanager
@@ -149,7 +164,10 @@ def read_npz(path: Path) -> dict[str, Any]:
         stream.seek(0)
         try:
             with np.load(stream, allow_pickle=False) as archive:
-                return dict(archive)
-        except (ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+                arrays = dict(archive)
+        except DAMAGED as error:
             # NumPy's message may suggest unpickling, which is unsafe.
             raise ValueError("its arrays are damaged or not numeric") from error
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise ValueError("it holds other files than arrays")
+    return arrays

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -31,9 +32,11 @@ from egmm.belief.decisions import REWARD, SET_RULES
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
-from egmm.fitted import cluster_names
+from egmm.fitted import cluster_names, plain
 from egmm.metrics.external import rand_matrix
+from egmm.model_file import check_document, read_json, read_names, refusing
 from egmm.rows import is_remote, remote_rows
+from egmm.rows.threads import resolve_jobs
 from egmm.selection import Selection, select_model
 from egmm.sources import (
     LAST_TRIED,
@@ -209,8 +212,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         -------
         self : AutoEGMM
         """
-        check_choice("consensus", str(self.consensus), ("True", "False"))
-        check_choice("noise", str(self.noise), ("True", "False", "auto"))
+        self._check_parameters()
         with all_or_nothing(self):
             for name in ("labels_", "open_share_"):
                 self.__dict__.pop(name, None)
@@ -234,6 +236,13 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             if note.startswith(LAST_TRIED):
                 warnings.warn(note, UserWarning, stacklevel=2)
         return self
+
+    def _check_parameters(self) -> None:
+        """Validate parameters of its own; the search checks the others."""
+        check_choice("consensus", str(self.consensus), ("True", "False"))
+        check_choice("noise", str(self.noise), ("True", "False", "auto"))
+        check_random(self.random_state)
+        resolve_jobs(self.n_jobs)
 
     def _best_search(self, X: Any, sample_weight: Any) -> Selection:
         """The search without noise, with it, or the better of both."""
@@ -498,24 +507,25 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a file written by `save`; nothing in it is executed. `labels_` and `selection_` are not saved."""
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+        with refusing(f"{path} holds no AutoEGMM model"):
+            document = check_document(read_json(Path(path)), FORMAT, "parameters")
             sources = from_document(document)
             model = cls(**document["parameters"])
+            model._check_parameters()
             model._sources = sources
             model.best_ = sources.models[0]
             model.n_features_in_ = model.best_.n_features_in_
-            model.notes_ = tuple(str(note) for note in document["notes"])
+            model._set_sources()
+            if document["n_clusters"] != model.n_clusters_:
+                raise ValueError(f"n_clusters is {document['n_clusters']!r}, but its models have {model.n_clusters_}")
+            if not (isinstance(document["notes"], list) and all(isinstance(note, str) for note in document["notes"])):
+                raise TypeError("notes must be a list of text")
+            model.notes_ = tuple(document["notes"])
             if document["open_share"] is not None:
-                model.open_share_ = float(document["open_share"])
+                model.open_share_ = check_real("open_share", document["open_share"], 0.0, 1.0)
             if document["feature_names"] is not None:
-                model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
-            why = f"it has no entry {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path} is not an AutoEGMM model: {why}") from error
-        model._set_sources()
+                names = read_names("feature_names", document["feature_names"], model.n_features_in_)
+                model.feature_names_in_ = names
         return model
 
     def _plain_parameters(self) -> dict[str, Any]:
@@ -525,8 +535,8 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             parameters["n_clusters"] = [int(count) for count in self.n_clusters]
         if not isinstance(self.covariance, str):
             parameters["covariance"] = [str(name) for name in self.covariance]
-        is_seed = isinstance(self.random_state, int | np.integer)
-        return {**parameters, "random_state": int(parameters["random_state"]) if is_seed else None}
+        is_seed = isinstance(self.random_state, Integral)
+        return {name: plain(value) for name, value in parameters.items()} | ({} if is_seed else {"random_state": None})
 
     # Rows -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from functools import partial
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,10 +34,12 @@ from egmm.em.tails import farthest
 from egmm.knowledge import Given, read_knowledge
 from egmm.mixture_rows import as_mixture, assign_rows, bound_to, known_partition, naming_entries, open_rows
 from egmm.mixture_state import MixtureState, degrees_of, model_parameters, noise_of
-from egmm.model_file import FITTED, FORMAT, STORED, read_document, read_fitted
+from egmm.model_file import FITTED, FORMAT, STORED, check_document, read_fitted, read_json, refusing
 from egmm.rows.array import ArrayRows
 from egmm.rows.threads import one_blas_thread
 from egmm.standard_errors import StandardErrors, standard_errors_of
+
+M = TypeVar("M", bound="FittedMixture")
 
 
 class FittedMixture(MixtureState):
@@ -361,38 +363,9 @@ class FittedMixture(MixtureState):
         path : str or path-like
             File to write.
         """
-        check_is_fitted(self)
-        # A given start, a random generator and a checkpoint belong to the fit, not to the model. What describes
-        # the model is taken from the fit: parameters may have been set since.
-        init = self.init if isinstance(self.init, str) else "kmeans"
-        seed = self.random_state if isinstance(self.random_state, Integral) else None
-        parameters = {**self.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
-        parameters |= {"n_clusters": self.focal_sets_.n_clusters, "covariance": self.covariance_}
-        parameters |= {"noise": self.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(self) is None else "t"}
-        if not self._names_its_sets():
-            del parameters["focal_sets"]
-        fitted = {
-            name: _plain(to_host(getattr(self, STORED.get(name, name)))) for name in FITTED if hasattr(self, name)
-        }
-        document = {
-            "format": FORMAT,
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
-            "focal_sets": [sorted(members) for members in self.focal_sets_],
-            "fitted": fitted,
-        }
+        document = model_document(self)
         with replacing(Path(path)) as stream:
             stream.write(json.dumps(document, indent=1).encode())
-
-    def _names_its_sets(self) -> bool:
-        """Whether `focal_sets` is the name of the fitted family, so that a refit may change `n_clusters`."""
-        if not isinstance(self.focal_sets, str):
-            return False
-        if self.focal_sets == "neighbours":
-            return True
-        try:
-            return FocalSets.of(self.focal_sets, self.focal_sets_.n_clusters) == self.focal_sets_.without_empty()
-        except ValueError:  # Set since the fit, to no family of so many clusters.
-            return False
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -408,25 +381,8 @@ class FittedMixture(MixtureState):
         model : EGMM
             The fitted mixture, without `labels_`. `partial_fit` continues from it.
         """
-        try:
-            document = read_document(Path(path))
-            parameters = document["parameters"]
-            focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
-            model = cls(**{"focal_sets": focal, **parameters})
-            model._check_parameters()
-            if (model.tails == "t") != ("degrees_of_freedom_" in document["fitted"]):
-                raise ValueError(f"tails={model.tails!r} contradicts the fitted entries")
-            if focal.has_empty != model.noise:
-                raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
-            for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
-                setattr(model, STORED.get(name, name), value)
-            model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
-        except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError, OverflowError) as error:
-            why = f"it has no entry {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path} holds no EGMM model: {why}") from error
-        model.focal_sets_ = focal
-        model._fitted_parameters = model_parameters(model)
-        return model
+        with refusing(f"{path} holds no EGMM model"):
+            return model_from(cls, read_json(Path(path)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,6 +412,60 @@ class FittedMixture(MixtureState):
         return total
 
 
+def model_document(model: FittedMixture) -> dict[str, Any]:
+    """A fitted mixture as a JSON document."""
+    check_is_fitted(model)
+    # A given start, a random generator and a checkpoint belong to the fit, not to the model. What describes
+    # the model is taken from the fit: parameters may have been set since.
+    init = model.init if isinstance(model.init, str) else "kmeans"
+    seed = model.random_state if isinstance(model.random_state, Integral) else None
+    parameters = {**model.get_params(deep=False), "init": init, "random_state": seed, "checkpoint": None}
+    parameters |= {"n_clusters": model.focal_sets_.n_clusters, "covariance": model.covariance_}
+    parameters |= {"noise": model.focal_sets_.has_empty, "tails": "gaussian" if degrees_of(model) is None else "t"}
+    if not _names_its_sets(model):
+        del parameters["focal_sets"]
+    fitted = {name: getattr(model, STORED.get(name, name)) for name in FITTED if hasattr(model, name)}
+    return {
+        "format": FORMAT,
+        "parameters": plain(parameters),
+        "focal_sets": [sorted(members) for members in model.focal_sets_],
+        "fitted": plain({name: to_host(value) for name, value in fitted.items()}),
+    }
+
+
+def _names_its_sets(model: FittedMixture) -> bool:
+    """Whether `focal_sets` is the name of the fitted family, so that a refit may change `n_clusters`."""
+    if not isinstance(model.focal_sets, str):
+        return False
+    if model.focal_sets == "neighbours":
+        return True
+    try:
+        return FocalSets.of(model.focal_sets, model.focal_sets_.n_clusters) == model.focal_sets_.without_empty()
+    except ValueError:  # Set since the fit, to no family of so many clusters.
+        return False
+
+
+def model_from(kind: type[M], document: Any) -> M:
+    """A fitted mixture from a JSON document, validated."""
+    document = check_document(document, FORMAT, "parameters", "fitted")
+    parameters = document["parameters"]
+    if parameters.get("checkpoint") is not None:
+        raise ValueError("checkpoint must be null; a model file must not set a path for later fits")
+    focal = FocalSets.from_sets(document["focal_sets"], parameters["n_clusters"])
+    model = kind(**{"focal_sets": focal, **parameters})
+    model._check_parameters()
+    if (model.tails == "t") != ("degrees_of_freedom_" in document["fitted"]):
+        raise ValueError(f"tails={model.tails!r} contradicts the fitted entries")
+    if focal.has_empty != model.noise:
+        raise ValueError(f"noise={model.noise} contradicts the focal sets {', '.join(focal.labels)}")
+    for name, value in read_fitted(document["fitted"], focal, parameters["covariance"]).items():
+        setattr(model, STORED.get(name, name), value)
+    model.covariance_ = resolve_covariance(parameters["covariance"], model.n_features_in_)
+    model.focal_sets_ = focal
+    model._fitted_parameters = model_parameters(model)
+    return model
+
+
 def cluster_names(n_clusters: int) -> list[str]:
     """Column names of a file with one column per cluster."""
     return [f"cluster_{k + 1}" for k in range(n_clusters)]
@@ -466,8 +476,8 @@ def _members(*block: Any, focal_sets: FocalSets, rule: str, reward: float, **fit
     return choose_sets(to_host(assign.masses(*block, **fitted)), focal_sets, rule, reward).astype(np.float64)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value for JSON; floats keep every digit."""
     if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
+        return {name: plain(entry) for name, entry in value.items()}
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

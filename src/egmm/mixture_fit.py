@@ -18,6 +18,7 @@ from egmm._checks import (
     check_random,
     check_real,
     check_spread,
+    check_starts,
 )
 from egmm._progress import Progress
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
@@ -61,7 +62,7 @@ def check_parameters(model: MixtureState) -> None:
     """Validate parameters that do not depend on the rows."""
     check_integer("n_clusters", model.n_clusters, 1)
     check_integer("n_clusters", model.n_clusters, 1, MAX_CLUSTERS)
-    check_integer("n_init", model.n_init, 1)
+    check_starts(model.n_init)
     check_real("tol", model.tol, 0.0)
     check_integer("max_iter", model.max_iter, 1)
     check_real("certainty", model.certainty, 0.0, HEAVIEST)

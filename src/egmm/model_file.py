@@ -1,7 +1,8 @@
 """Files of fitted mixtures, validated when read, since JSON may be edited or untrusted."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -50,21 +51,33 @@ ALIKE = 1e-6
 """Tolerance for derived entries, in standard deviations of the rows."""
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """Read and validate the entries of a model file."""
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Turn whatever a damaged document raises into one sentence that begins with `what`."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        yield
+    except (AttributeError, KeyError, TypeError, UnicodeDecodeError, ValueError, OverflowError) as error:
+        why = f"it has no entry {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{what}: {why}") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; NaN and infinity are not numbers there."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def check_document(document: Any, form: str, *objects: str) -> dict[str, Any]:
+    """Return a document of this form, in which the entries `objects` are objects."""
     if not isinstance(document, dict):
         raise TypeError(f"it must be a JSON object, got a {type(document).__name__}")
-    if document["format"] != FORMAT:
-        raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
-    for name in ("parameters", "fitted"):
+    if document["format"] != form:
+        raise ValueError(f"its format is {document['format']!r}, expected {form!r}")
+    for name in objects:
         if not isinstance(document[name], dict):
             raise TypeError(f"its entry {name!r} must be an object, got a {type(document[name]).__name__}")
-    if document["parameters"].get("checkpoint") is not None:
-        raise ValueError("checkpoint must be null; a model file must not set a path for later fits")
     return document
 
 
@@ -79,7 +92,8 @@ def read_fitted(entries: Mapping[str, Any], focal: FocalSets, covariance: str) -
     found: dict[str, Any] = {name: entries[name] for name in FITTED if name not in OPTIONAL}
     with np.errstate(all="ignore"):  # Numbers of a damaged file may overflow: the checks say what is wrong with them.
         found |= _arrays(entries, focal, code, n_features)
-    found |= _names(entries, n_features)
+    if "feature_names_in_" in entries:
+        found["feature_names_in_"] = read_names("feature_names_in_", entries["feature_names_in_"], n_features)
     for name in ("log_likelihood_", "ebic_", "entropy_"):
         found[name] = check_real(name, entries[name])
     if "degrees_of_freedom_" in entries:
@@ -151,11 +165,8 @@ def _n_columns(entries: Mapping[str, Any], code: str, n_features: int) -> int:
     return 1 + check_integer("the number of factors in covariances_", n_factors, 1, most_factors(n_features))
 
 
-def _names(entries: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Names of the features, if there are any."""
-    if "feature_names_in_" not in entries:
-        return {}
-    names = entries["feature_names_in_"]
-    if not (isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)):
-        raise ValueError(f"feature_names_in_ must be {n_features} names")
-    return {"feature_names_in_": np.array(names, dtype=object)}
+def read_names(name: str, names: Any, n_features: int) -> Any:
+    """Names of the features, validated."""
+    if not (isinstance(names, list) and len(names) == n_features and all(isinstance(one, str) for one in names)):
+        raise ValueError(f"{name} must be {n_features} names")
+    return np.array(names, dtype=object)

@@ -305,7 +305,7 @@ def select_model(
     check_choice("covariance_by", covariance_by, COVARIANCE_BY)
     if not isinstance(n_clusters, Iterable):
         raise TypeError(f"n_clusters must be a list of numbers, such as range(2, 9) or [3], got {n_clusters!r}.")
-    counts = [check_integer("n_clusters", count, 1) for count in n_clusters]
+    counts = list(dict.fromkeys(check_integer("n_clusters", count, 1) for count in n_clusters))
     n_cores = resolve_jobs(n_jobs)
     _check_rows(X, sample_weight, EGMM() if estimator is None else estimator)
     higher_is_better = CRITERIA[criterion]

@@ -1,11 +1,8 @@
 """Fitted mixtures with the same number of clusters as sources of evidence."""
 
-import json
 from collections.abc import Sequence
 from copy import copy
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,13 +10,15 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from egmm._arrays import to_host
-from egmm._checks import BoolArray, FloatArray, IntArray
+from egmm._checks import BoolArray, FloatArray, IntArray, check_finite_matrix
 from egmm.belief.consensus import clusters_and_pairs, unite_pairs
 from egmm.belief.decisions import choose_sets, first_best
 from egmm.belief.focal import FocalSets
 from egmm.candidate import Candidate
 from egmm.elliptical import elliptical_criterion
+from egmm.fitted import model_document, model_from
 from egmm.mixture import EGMM
+from egmm.model_file import refusing
 from egmm.rows import is_remote, remote_rows
 from egmm.search import NEXT_WEIGHT
 from egmm.selection import Selection
@@ -248,33 +247,30 @@ def to_document(sources: Sources) -> dict[str, Any]:
         "weights": sources.shares.tolist(),
         "clusters": sources.orders.tolist(),
         "united": sources.is_united,
-        "models": [_model_document(model) for model in sources.models],
+        "models": [model_document(model) for model in sources.models],
     }
 
 
 def from_document(document: dict[str, Any]) -> Sources:
     """Sources from a JSON document, validated, since JSON may be edited."""
-    models = tuple(_read_model(entry) for entry in document["models"])
-    if not models:
+    if not isinstance(document["models"], list) or not document["models"]:
         raise ValueError("its list of models is empty")
-    shares = np.array(document["weights"], dtype=np.float64)
-    orders = np.array(document["clusters"], dtype=np.int64)
+    models = tuple(_read_model(at, entry) for at, entry in enumerate(document["models"], 1))
     n_clusters = models[0].focal_sets_.n_clusters
-    is_whole = shares.shape == (len(models),) and orders.shape == (len(models), n_clusters)
-    if not is_whole or not (np.sort(orders, axis=1) == np.arange(n_clusters)).all() or not np.isclose(shares.sum(), 1):
-        raise ValueError("its entries weights and clusters do not fit its models")
-    return Sources(models, shares, orders, bool(document["united"]))
+    kinds = {(model.focal_sets_.n_clusters, model.focal_sets_.has_empty, model.n_features_in_) for model in models}
+    if len(kinds) > 1 or len({model.covariance for model in models}) < len(models):
+        raise ValueError("its models must differ in their covariance alone")
+    shares = check_finite_matrix("weights", document["weights"], (len(models),))
+    if (shares < 0).any() or not np.isclose(shares.sum(), 1):
+        raise ValueError(f"weights must be at least 0 and sum to 1, got a sum of {shares.sum():.6g}")
+    orders = check_finite_matrix("clusters", document["clusters"], (len(models), n_clusters))
+    if not (np.sort(orders, axis=1) == np.arange(n_clusters)).all():
+        raise ValueError(f"clusters must hold each of the numbers 0 to {n_clusters - 1} once per model")
+    if not isinstance(document["united"], bool):
+        raise TypeError(f"united must be true or false, got {document['united']!r}")
+    return Sources(models, shares, orders.astype(np.int64), document["united"])
 
 
-def _model_document(model: EGMM) -> Any:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        model.save(path)
-        return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _read_model(document: Any) -> EGMM:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        path.write_text(json.dumps(document), encoding="utf-8")
-        return EGMM.load(path)
+def _read_model(number: int, document: Any) -> EGMM:
+    with refusing(f"its model {number} is damaged"):
+        return model_from(EGMM, document)

@@ -1,6 +1,7 @@
 import json
 import re
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -165,9 +166,81 @@ def test_masses_are_read_from_the_tables_of_the_command_line(tmp_path):
         ("", "it is empty or not a CSV file"),
         ("{1},{2}\n0.5,x\n", "could not convert string to float"),
         ("{1},{2}\n0.5,0.1\n", "must sum to 1"),
+        ("{1},{2}\n0.5,0.5\n1\n", "its row 2 has 1 cells, expected 2"),
+        ("{1},{1}\n1,0\n", "two of its columns are named by the same set"),
+        ("{0},{1}\n1,0\n", "must be an integer from 0"),
+        ("{99999999999999999999}\n1\n", "n_clusters must be an integer from 1 to 63"),
     ],
 )
 def test_tables_without_masses_are_refused(tmp_path, text, message):
     (tmp_path / "masses.csv").write_text(text)
     with pytest.raises(ValueError, match=f"masses.csv is not a credal partition: .*{message}"):
         CredalPartition.load(tmp_path / "masses.csv")
+
+
+def test_members_of_sets_may_come_in_any_order(tmp_path):
+    (tmp_path / "masses.csv").write_text('"{2,1}",{2},{1}\n0.5,0.25,0.25\n')
+    assert CredalPartition.load(tmp_path / "masses.csv") == CredalPartition([[0.25, 0.25, 0.5]], FocalSets.full(2))
+
+
+HEADERS = {
+    "deep": (b"[" * 100_000, "its metadata are nested too deeply"),
+    "no sets": (b'{"masks": [1, 2, 3]}', "it has no 'n_clusters'"),
+    "list": (b"[]", "list indices must be integers"),
+    "bytes": (b"\xff\xfe", "Expecting value"),
+    "many": (b'{"masks": [1, 2, 3], "n_clusters": 1000000000}', "n_clusters must be an integer from 1 to 63"),
+    "giant": (b'{"masks": [1, 2, 1' + b"0" * 30 + b'], "n_clusters": 2}', "masks must be a sequence of integers"),
+    "part": (b'{"masks": [1, 2, 3], "n_clusters": 2.5}', "n_clusters must be an integer"),
+    "negative": (b'{"masks": [-1, 2, 3], "n_clusters": 2}', "bit mask -1 is not a subset"),
+}
+
+
+@pytest.mark.parametrize(("header", "message"), HEADERS.values(), ids=HEADERS)
+def test_hostile_metadata_of_parquet_are_refused(tmp_path, header, message):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    PARTITION.save(tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    table = table.replace_schema_metadata({b"egmm.credal_partition": header})
+    parquet.write_table(table, tmp_path / "p.parquet")
+    with pytest.raises(ValueError, match=f"p.parquet is not a credal partition: .*{message}"):
+        CredalPartition.load(tmp_path / "p.parquet")
+
+
+def test_a_column_that_comes_twice_is_refused(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    header = {b"egmm.credal_partition": b'{"masks": [1, 2], "n_clusters": 2}'}
+    columns = [arrow.array([1.0]), arrow.array([0.0]), arrow.array([0.0])]
+    table = arrow.Table.from_arrays(columns, names=["{1}", "{1}", "{2}"])
+    parquet.write_table(table.replace_schema_metadata(header), tmp_path / "p.parquet")
+    with pytest.raises(ValueError, match=r"its columns repeat '\{1\}'"):
+        CredalPartition.load(tmp_path / "p.parquet")
+
+
+@pytest.mark.parametrize("n_clusters", [np.inf, np.nan, 1.5, 2j, "two", [1, 2]])
+def test_a_number_of_clusters_that_is_none_is_refused(tmp_path, n_clusters):
+    np.savez(tmp_path / "p.npz", mass=[[1.0]], masks=[1], n_clusters=n_clusters)
+    with pytest.raises(ValueError, match="is not a credal partition: n_clusters must be an integer from 1 to 63, got"):
+        CredalPartition.load(tmp_path / "p.npz")
+
+
+def member(header: bytes) -> bytes:
+    """An array file with such a header and no values."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+MEMBERS = {
+    "terabytes": member(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 3)}\n"),
+    "negative": member(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 3)}\n"),
+    "open": member(b"(" * 3000 + b"\n"),
+    "indented": member(b"if 1:\n  2\n 3\n"),
+    "text": b"text",
+}
+
+
+@pytest.mark.parametrize("content", MEMBERS.values(), ids=MEMBERS)
+@pytest.mark.parametrize("name", ["mass.npy", "mass"])
+def test_hostile_headers_of_npz_are_refused(tmp_path, content, name):
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
+        archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"is not a credal partition: it(s arrays are damaged| holds other files)"):
+        CredalPartition.load(tmp_path / "p.npz")

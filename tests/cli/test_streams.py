@@ -116,6 +116,27 @@ def test_names_of_columns_do_not_command_the_terminal(call: Any, rows: Path, tmp
     assert json.loads(call("info", "made/model.json", "--json").stdout)["columns"] == [name, "height"]
 
 
+@posix
+def test_names_of_rows_do_not_command_the_terminal(call: Any, rows: Path, tmp_path: Path) -> None:
+    assert call(*FIT, "-q").returncode == 0
+    (tmp_path / "named.csv").write_text(f"who,width,height\n{ESCAPE}Anna,1,2\nBert{ESCAPE},3,4\n")
+    command = ["predict", "made/model.json", "named.csv", "--id", "who"]
+    assert f"\n1,{ESCAPE}Anna," in call(*command).stdout  # a file gets the names as they are
+    ours, terminal = os.openpty()
+    try:
+        line = [sys.executable, "-m", "egmm", *command]
+        done = subprocess.run(
+            line, cwd=tmp_path, env=environment(), stdout=terminal, stderr=subprocess.PIPE, check=False
+        )
+        shown = os.read(ours, 10_000).decode()
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert "\x1b" not in shown
+    assert "1,\\x1b[31mAnna," in shown
+
+
 def test_names_of_files_do_not_command_the_terminal(call: Any, rows: Path, tmp_path: Path) -> None:
     odd = tmp_path / f"a{ESCAPE}b.csv"
     said = call("fit", odd)

@@ -203,8 +203,9 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"n_bootstrap": 1}, ValueError, "n_bootstrap must be an integer >= 2, got 1"),
-        ({"n_bootstrap": 10.0}, TypeError, "n_bootstrap must be an integer >= 2, got 10.0"),
+        ({"n_bootstrap": 1}, ValueError, "n_bootstrap must be an integer from 2 to 1000000, got 1"),
+        ({"n_bootstrap": 10.0}, TypeError, "n_bootstrap must be an integer from 2 to 1000000, got 10.0"),
+        ({"n_bootstrap": 10**400}, ValueError, "n_bootstrap must be an integer from 2 to 1000000, got an integer of"),
         ({"confidence": 1.5}, ValueError, r"confidence must be a finite number in \[0, 1\], got 1.5"),
         ({"confidence": "high"}, TypeError, r"confidence must be a finite number in \[0, 1\], got 'high'"),
         ({"n_references": 1}, ValueError, "n_references must be an integer >= 2, got 1"),
@@ -218,7 +219,7 @@ def test_numbers_of_clusters_come_in_any_iterable(counts):
         ({"n_clusters": np.array(2)}, TypeError, r"n_clusters must be an integer from 1 to 63, got array\(2\)"),
         ({"n_clusters": "two"}, TypeError, "n_clusters must be an integer from 1 to 63, got 'two'"),
         ({"n_clusters": [2, 3], "init": [[0.0, 0.0], [6.0, 0.0]]}, ValueError, "init must be 'kmeans' or 'random'"),
-        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
+        ({"n_init": 0}, ValueError, "n_init must be an integer from 1 to 10000, got 0"),
         ({"reg_covar": -1.0}, ValueError, r"reg_covar must be a finite number in \[0, inf\], got -1"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, or -1 for all cores, got 0"),
     ],

@@ -12,7 +12,7 @@ from cluster.oracles_field import conflict, evclus_loss, least_on_simplex, link_
 from egmm import CredalPartition, FocalSets
 from egmm.cluster import EVCLUS, near_pairs
 from egmm.cluster.compiled.simplex import minimise_on_simplex
-from egmm.cluster.relational.pairs import draw_others, sampled_pairs
+from egmm.cluster.relational.pairs import conflict_targets, draw_others, sampled_pairs
 from egmm.links import check_links, listed_links
 from egmm.metrics import ari, credal_rand_index, pairwise_nonspecificity
 
@@ -27,6 +27,11 @@ def fourclass(data_directory):
 def protein(data_directory):
     found = np.load(data_directory / "field" / "protein.npz")
     return found["D"], found["y"]
+
+
+def test_rows_far_beyond_d0_are_in_full_conflict() -> None:
+    targets = conflict_targets(np.array([0.0, 1.0, 1e149, 1e300]), 1e-9)
+    np.testing.assert_array_equal(targets, [0.0, 1.0, 1.0, 1.0])
 
 
 @pytest.mark.paper

@@ -131,7 +131,7 @@ def test_index_finds_three_groups():
     [
         ({"beta": 1.0}, r"beta must be a finite number in \(1, 100\], got 1"),
         ({"beta": 1000.0}, r"beta must be a finite number in \(1, 100\], got 1000"),
-        ({"n_init": 0}, "n_init must be an integer >= 1, got 0"),
+        ({"n_init": 0}, "n_init must be an integer from 1 to 10000, got 0"),
         ({"init": "farthest"}, "init must be one of 'kmeans', 'random'; got 'farthest'"),
     ],
 )

@@ -115,7 +115,8 @@ def test_too_few_iterations_are_reported():
     ("parameters", "message"),
     [
         ({"hidden": []}, "hidden must hold at least one layer"),
-        ({"hidden": 0}, "hidden must be an integer >= 1, got 0"),
+        ({"hidden": 0}, "hidden must be an integer from 1 to 10000, got 0"),
+        ({"hidden": 10**400}, "hidden must be an integer from 1 to 10000, got an integer of 1329 bits"),
         ({"metric": "precomputed"}, "metric must not be 'precomputed': the network needs features; use EVCLUS"),
         ({"n_pairs": 123}, "n_pairs must be less than the number of rows, got n_pairs=123 with 123 rows"),
         ({"batch_size": 1}, "batch_size must be an integer >= 2, got 1"),

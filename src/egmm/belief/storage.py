@@ -35,7 +35,7 @@ def read_masses(path: str | os.PathLike[str]) -> Masses:
     read = _read_csv if path.suffix.lower() == ".csv" else _read_parquet if _is_parquet(path) else _read_npz
     try:
         return check_source(read(path))
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ValueError(f"{path} is not a credal partition: {why}.") from error
 
@@ -57,7 +57,7 @@ def _write_npz(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
 
 def _read_npz(path: Path) -> Masses:
     arrays = read_npz(path)
-    return arrays["mass"], FocalSets(arrays["masks"], int(arrays["n_clusters"]))
+    return arrays["mass"], FocalSets(arrays["masks"], arrays["n_clusters"].tolist())
 
 
 def _read_csv(path: Path) -> Masses:
@@ -70,10 +70,15 @@ def _read_csv(path: Path) -> Masses:
     columns = [at for at, name in enumerate(names) if name == EMPTY or SET_NAME.match(name)]
     if not columns:
         raise ValueError("it has no column named by a set, such as {1} or {1,2}")
-    sets = [[int(part) - 1 for part in re.findall(r"\d+", names[at])] for at in columns]
+    sets = [frozenset(int(part) - 1 for part in re.findall(r"\d+", names[at])) for at in columns]
+    if len(set(sets)) < len(sets):
+        raise ValueError("two of its columns are named by the same set")
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(names):
+            raise ValueError(f"its row {number} has {len(line)} cells, expected {len(names)}")
     mass = np.array([[float(line[at]) for at in columns] for line in lines]).reshape(len(lines), len(columns))
     focal = FocalSets.from_sets(sets, max((max(members) for members in sets if members), default=0) + 1)
-    return mass[:, [sets.index(sorted(members)) for members in focal]], focal
+    return mass[:, [sets.index(members) for members in focal]], focal
 
 
 def _write_parquet(stream: IO[bytes], mass: FloatArray, focal: FocalSets) -> None:
@@ -88,7 +93,7 @@ def _read_parquet(path: Path) -> Masses:
     parquet = import_optional("pyarrow.parquet", "Parquet files", "arrow")
     with path.open("rb") as stream:
         try:
-            table = parquet.read_table(stream)
+            table = parquet.ParquetFile(stream).read()
         except OSError as error:
             # Arrow reports damaged files as OSError without errno.
             if error.errno is not None:
@@ -97,10 +102,14 @@ def _read_parquet(path: Path) -> Masses:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise ValueError(f"its schema lacks {_KEY.decode()!r}.")
-    header = json.loads(metadata[_KEY])
+    try:
+        header = json.loads(metadata[_KEY])
+    except RecursionError:
+        raise ValueError("its metadata are nested too deeply") from None
     focal = FocalSets(header["masks"], header["n_clusters"])
     for label in focal.labels:
-        if label not in table.column_names:
-            raise ValueError(f"its columns lack {label!r}")
+        if table.column_names.count(label) != 1:
+            found = "lack" if label not in table.column_names else "repeat"
+            raise ValueError(f"its columns {found} {label!r}")
     # By name: selecting columns of a table may reorder them but keeps the schema's metadata.
     return np.column_stack([table[label].to_numpy() for label in focal.labels]), focal

@@ -31,7 +31,7 @@ from egmm.cli.output import (
     write_csv,
     writing_directory,
 )
-from egmm.cli.screen import CommandError, as_json, bar, counted, say, show_table, spaced
+from egmm.cli.screen import CommandError, as_json, bar, counted, output_for_text, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 
@@ -338,7 +338,7 @@ def predict(
     if masses:
         columns |= mass_columns(partition)
     if out is None:
-        write_csv(sys.stdout, columns)
+        write_csv(output_for_text(), columns)
         return
     write_columns(out, columns, force=force)
     if as_machine:

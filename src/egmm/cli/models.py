@@ -25,6 +25,7 @@ from egmm.em.statistics import Moments
 from egmm.explanation import Profile, profiles
 from egmm.metrics import ari, nmi, purity, set_scores
 from egmm.mixture import EGMM
+from egmm.model_file import read_json
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import UnusableRowsError, bad_entry
 from egmm.rows.threads import one_blas_thread
@@ -276,7 +277,7 @@ def load_model(path: Path) -> tuple[Any, Preparation]:
 def _load(path: Path) -> Any:
     """Load a model of either kind; other files raise EGMM's error."""
     try:
-        is_auto = json.loads(path.read_text(encoding="utf-8"))["format"] == AUTO_FORMAT
+        is_auto = read_json(path)["format"] == AUTO_FORMAT
     except (KeyError, TypeError, ValueError):
         is_auto = False
     return AutoEGMM.load(path) if is_auto else EGMM.load(path)

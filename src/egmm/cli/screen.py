@@ -99,6 +99,18 @@ def _sentence(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+class _Terminal:
+    """Standard output that escapes control characters of names."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(printable(text))
+
+
+def output_for_text() -> Any:
+    """Standard output for tables; only files and pipes get names as they are."""
+    return _Terminal() if sys.stdout.isatty() else sys.stdout
+
+
 def as_json(result: dict[str, Any]) -> None:
     """Write the result as one JSON object; NaN becomes null."""
     is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")

@@ -25,6 +25,7 @@ from egmm._checks import (
     check_real,
     check_sample_weight,
     check_spread,
+    check_starts,
     reading_rows,
 )
 from egmm._documented import Documented
@@ -334,7 +335,7 @@ class PrototypeClusterer(CredalClusterer):
             )
 
     def _starts(self, sample: Sample, n_clusters: int) -> list[FloatArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             return [check_prototypes(to_host(self.init), n_clusters, sample.rows.shape[1])]
         random = check_random(self.random_state)

@@ -15,6 +15,7 @@ from egmm._checks import (
     check_prototypes,
     check_random,
     check_real,
+    check_starts,
     listed,
 )
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
@@ -29,6 +30,9 @@ from egmm.rows.threads import Threads, one_blas_thread
 
 SEARCHED = range(1, 10)
 """Numbers of clusters tried for ``n_clusters=None``."""
+
+MOST_REPLICATES = 1_000_000
+"""Largest number of bootstrap replicates."""
 
 CHUNK_ENTRIES = 2**18
 """Posterior probabilities over all replicates in a chunk of rows, sized for the cache."""
@@ -189,7 +193,7 @@ class BootGMM(CredalClusterer):
         """
         with all_or_nothing(self):
             X = self._check_fit(X)
-            n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2)
+            n_bootstrap = check_integer("n_bootstrap", self.n_bootstrap, 2, MOST_REPLICATES)
             n_references = check_integer("n_references", self.n_references, 2)
             tail = (1 - check_real("confidence", self.confidence, 0.0, 1.0)) / 2
             self._quantiles = (tail, 1 - tail)
@@ -242,7 +246,7 @@ class BootGMM(CredalClusterer):
         return counts
 
     def _starts(self, X: FloatArray, random: np.random.RandomState) -> list[FloatArray]:
-        counts, n_init = self._counts(), check_integer("n_init", self.n_init, 1)
+        counts, n_init = self._counts(), check_starts(self.n_init)
         if isinstance(self.init, str):
             return draw_starts(X, counts, check_choice("init", self.init, STARTS), n_init, random)
         if len(counts) > 1:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._arrays import place_of
-from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_unmasked
+from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_starts, check_unmasked
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.masses import Costs, Pricing, evidential_pricing
 from egmm.cluster.medoids import MassSums, costs_from, search, singleton_powers
@@ -186,7 +186,7 @@ class CatECM(CredalClusterer):
         return np.column_stack([column.codes(values) for column, values in zip(self._columns, table.T, strict=True)])
 
     def _starts(self, problem: "ModeProblem", n_clusters: int) -> list[IntArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             given = np.asarray(self.init, dtype=object)
             if given.shape != (n_clusters, self.n_features_in_):

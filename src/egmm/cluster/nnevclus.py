@@ -7,7 +7,16 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import OneClassSVM
 
-from egmm._checks import FloatArray, all_or_nothing, check_choice, check_integer, check_random, check_real, listed
+from egmm._checks import (
+    FloatArray,
+    all_or_nothing,
+    check_choice,
+    check_integer,
+    check_random,
+    check_real,
+    check_starts,
+    listed,
+)
 from egmm.belief.focal import FocalSets
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.network import Network
@@ -23,6 +32,9 @@ MANY_ROWS = 5_000
 """Above this number of rows, batches are the default."""
 
 BATCH_ROWS = 512
+
+MOST_UNITS = 10_000
+"""Largest number of units of a layer."""
 
 SAMPLE_ROWS = 2_000
 """Maximum number of rows for learning novelty and the d0 of batches."""
@@ -236,7 +248,7 @@ class NNEVCLUS(CredalClusterer):
             loss = PairLoss(rows, self._pairs(X, random), disjoint, prices)
         else:
             batches = Batches(X, rows, self.metric, self._batch_d0(X, random), disjoint, prices, batch_size)
-        for _ in range(check_integer("n_init", self.n_init, 1)):
+        for _ in range(check_starts(self.n_init)):
             network = Network.drawn(sizes, random, has_novelty=self._machine is not None)
             if batch_size is None:
                 runs.append(loss.minimise(network, tol, max_iter))
@@ -245,7 +257,7 @@ class NNEVCLUS(CredalClusterer):
         return min(runs, key=lambda run: run.objective)
 
     def _hidden(self) -> list[int]:
-        sizes = [check_integer("hidden", size, 1) for size in listed(self.hidden)]
+        sizes = [check_integer("hidden", size, 1, MOST_UNITS) for size in listed(self.hidden)]
         if not sizes:
             raise ValueError("hidden must hold at least one layer size, got an empty list.")
         return sizes

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_real
+from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_real, check_starts
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.masses import Pricing, evidential_pricing, optimal_masses
 from egmm.cluster.medoids import MassSums, Proposals, costs_from, search, singleton_powers
@@ -116,7 +116,7 @@ class MedoidClusterer(Relational, CredalClusterer):
         return dissimilarities(X, self.metric, kept)
 
     def _starts(self, X: FloatArray, D: FloatArray, n_clusters: int) -> list[IntArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             return [check_medoids(self.init, len(D), n_clusters)]
         random = check_random(self.random_state)

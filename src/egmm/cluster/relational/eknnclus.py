@@ -6,7 +6,16 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from egmm._checks import FloatArray, IntArray, all_or_nothing, check_choice, check_integer, check_random, check_real
+from egmm._checks import (
+    FloatArray,
+    IntArray,
+    all_or_nothing,
+    check_choice,
+    check_integer,
+    check_random,
+    check_real,
+    check_starts,
+)
 from egmm.belief.focal import MAX_CLUSTERS, FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.cluster.base import TransductiveClusterer
@@ -202,7 +211,7 @@ class EKNNClus(Relational, TransductiveClusterer):
         return Graph(both.indptr.astype(np.int64), both.indices.astype(np.int64), both.data)
 
     def _starts(self, n_rows: int, random: np.random.RandomState) -> list[IntArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             given = np.asarray(self.init)
             if given.shape != (n_rows,):

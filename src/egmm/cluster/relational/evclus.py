@@ -12,6 +12,7 @@ from egmm._checks import (
     check_integer,
     check_random,
     check_real,
+    check_starts,
 )
 from egmm.belief.focal import FocalSets
 from egmm.belief.masses import check_mass
@@ -184,7 +185,7 @@ class EVCLUS(Relational, TransductiveClusterer):
         return pairs
 
     def _starts(self, n_rows: int, focal: FocalSets, random: np.random.RandomState) -> list[FloatArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         return starting_masses(self.init, n_init, n_rows, focal, random)
 
 

@@ -94,7 +94,8 @@ def conflict_targets(distances: FloatArray, d0: float) -> FloatArray:
     >>> conflict_targets(np.array([0.0, 2.0]), 2.0)
     array([0.  , 0.95])
     """
-    return -np.expm1(NEAR_CERTAIN * np.square(distances / d0))
+    with np.errstate(over="ignore"):  # The target of rows far beyond d0 is 1.
+        return -np.expm1(NEAR_CERTAIN * np.square(distances / d0))
 
 
 def all_pairs(D: FloatArray, d0: Any) -> tuple[AllPairs, float]:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
-from egmm._checks import FloatArray, all_or_nothing, check_integer, check_prototypes, check_random
+from egmm._checks import FloatArray, all_or_nothing, check_integer, check_prototypes, check_random, check_starts
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.descent import Descent, descend
 from egmm.cluster.masses import Pricing, costs_of_sets, evidential_pricing, optimal_masses, relative_masses
@@ -173,7 +173,7 @@ class RECM(Relational, CredalClusterer):
         return self
 
     def _starts(self, X: FloatArray, squared: FloatArray, n_clusters: int) -> list[FloatArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             return [self._given_start(X, n_clusters)]
         random = check_random(self.random_state)

@@ -6,7 +6,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from egmm._checks import FloatArray, IntArray, all_or_nothing, check_choice, check_integer, check_random, check_real
+from egmm._checks import (
+    FloatArray,
+    IntArray,
+    all_or_nothing,
+    check_choice,
+    check_integer,
+    check_random,
+    check_real,
+    check_starts,
+)
 from egmm.cluster.base import TransductiveClusterer
 from egmm.cluster.descent import descend
 from egmm.cluster.masses import ZERO, Pricing, evidential_pricing
@@ -229,7 +238,7 @@ class MultiViewECMdd(TransductiveClusterer, BaseEstimator):
         return WeightedMedoids(D, pricing, shape, rule)
 
     def _starts(self, table: FloatArray, mean: FloatArray, n_clusters: int) -> list[IntArray]:
-        n_init = check_integer("n_init", self.n_init, 1)
+        n_init = check_starts(self.n_init)
         if not isinstance(self.init, str):
             return [check_medoids(self.init, len(mean), n_clusters)]
         random = check_random(self.random_state)
