@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from egmm.auto import AutoEGMM, Stability
+    from egmm.auto import AutoEGMM
     from egmm.belief import CredalPartition, FocalSets
     from egmm.cluster import BPEC, ECM, FCM, BootGMM
     from egmm.explanation import explain
     from egmm.mixture import EGMM
     from egmm.rows import scan
     from egmm.selection import Selection, select_model
+    from egmm.stability import Stability
 
 __all__ = [
     "BPEC",
@@ -39,7 +40,7 @@ _HOMES = {
     "FCM": "egmm.cluster",
     "FocalSets": "egmm.belief",
     "Selection": "egmm.selection",
-    "Stability": "egmm.auto",
+    "Stability": "egmm.stability",
     "explain": "egmm.explanation",
     "scan": "egmm.rows",
     "select_model": "egmm.selection",

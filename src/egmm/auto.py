@@ -3,19 +3,17 @@
 import json
 import warnings
 from collections.abc import Iterable
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._arrays import check_on_host, follow, place_of, reads_rows, to_host
 from egmm._checks import (
     FloatArray,
-    IntArray,
     all_or_nothing,
     check_choice,
     check_finite_rows,
@@ -32,8 +30,7 @@ from egmm.belief.decisions import REWARD, SET_RULES
 from egmm.belief.focal import FocalSets
 from egmm.belief.partition import CredalPartition
 from egmm.belief.storage import parquet_metadata
-from egmm.fitted import cluster_names, plain
-from egmm.metrics.external import rand_matrix
+from egmm.fitted import cluster_names
 from egmm.model_file import check_document, read_json, read_names, refusing
 from egmm.rows import is_remote, remote_rows
 from egmm.rows.threads import resolve_jobs
@@ -45,45 +42,18 @@ from egmm.sources import (
     choose,
     from_document,
     gather_sources,
+    is_worth_noise,
     notes_on_choice,
+    plain_parameters,
     sound_candidates,
     to_document,
 )
+from egmm.stability import Stability, refit_subsamples
 
 FORMAT = "egmm.AutoEGMM/1"
 
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 """Default numbers of clusters."""
-
-
-WORTH_NOISE = 10.0
-"""EBIC that noise must gain: real clusters are not Gaussian, and noise fits their edges a little."""
-
-
-class Stability(NamedTuple):
-    """Agreement of fits to subsamples of the rows.
-
-    Attributes
-    ----------
-    ari : float
-        Mean adjusted Rand index between the labels of two fits, on all rows.
-    n_clusters : ndarray of shape (n_subsamples,)
-        Number of clusters of each fit.
-    open_share : ndarray of shape (n_subsamples,)
-        Share of open rows of each fit.
-    """
-
-    ari: float
-    n_clusters: IntArray
-    open_share: FloatArray
-
-    def __str__(self) -> str:
-        counts, shares = self.n_clusters, 100 * self.open_share
-        same = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-        return (
-            f"Fits to {len(counts)} subsamples: ARI {self.ari:.2f} with each other, {same} clusters, "
-            f"{shares.min():.0f} to {shares.max():.0f} % of the rows open (standard deviation {shares.std():.1f})."
-        )
 
 
 class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
@@ -251,10 +221,9 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         plain = self._search(X, sample_weight, noise=False)
         try:
             noisy = self._search(X, sample_weight, noise=True)
-            gain = _best_ebic(noisy) - _best_ebic(plain)
+            return noisy if is_worth_noise(noisy, plain) else plain
         except ValueError:  # No volume for noise, or no sound fit with it.
             return plain
-        return noisy if gain >= WORTH_NOISE else plain
 
     def _search(self, X: Any, sample_weight: Any, *, noise: bool) -> Selection:
         counts = self.n_clusters if isinstance(self.n_clusters, Iterable) else [self.n_clusters]
@@ -398,8 +367,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         if is_remote(X):
             raise TypeError("X must be rows in memory for impute; load a part into an array.")
         rows = self._check_array(X, reset=False)
-        used = zip(sources.models, sources.shares, strict=True) if sources.is_united else [(sources.models[0], 1.0)]
-        return np.asarray(sum(share * model.impute(rows) for model, share in used))
+        return sources.impute(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -446,20 +414,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             raise TypeError("X must be rows in memory for stability; load a sample into a NumPy array.")
         rows = self._check_array(X, reset=not hasattr(self, "n_features_in_"))
         weight = check_sample_weight(sample_weight, len(rows))
-        random = check_random(self.random_state)
-        labels, counts, shares = [], [], []
-        for _ in range(n_subsamples):
-            at = np.sort(random.choice(len(rows), max(2, round(share * len(rows))), replace=False))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                model = clone(self).fit(rows[at], sample_weight=None if weight is None else weight[at])
-            partition = model.partition(rows)
-            labels.append(partition.labels())
-            counts.append(model.n_clusters_)
-            shares.append(np.average(partition.is_open(rule, reward), weights=weight))
-        agreement = rand_matrix(np.array(labels), np.ones(len(rows)) if weight is None else weight)
-        pairs = agreement[np.triu_indices(n_subsamples, 1)]
-        found = Stability(float(pairs.mean()), np.array(counts), np.array(shares))
+        found = refit_subsamples(self, rows, weight, n_subsamples, share, rule, reward)
         if hasattr(self, "notes_"):
             self.notes_ = (*(note for note in self.notes_ if not note.startswith("Fits to")), str(found))
         return found
@@ -494,7 +449,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         document = {
             "format": FORMAT,
-            "parameters": self._plain_parameters(),
+            "parameters": plain_parameters(self.get_params(deep=False)),
             "n_clusters": self.n_clusters_,
             "notes": list(self.notes_),
             "open_share": getattr(self, "open_share_", None),
@@ -528,16 +483,6 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
                 model.feature_names_in_ = names
         return model
 
-    def _plain_parameters(self) -> dict[str, Any]:
-        """Parameters for JSON; a random generator belongs to the fit, not to the model."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
-        if isinstance(self.n_clusters, Iterable):
-            parameters["n_clusters"] = [int(count) for count in self.n_clusters]
-        if not isinstance(self.covariance, str):
-            parameters["covariance"] = [str(name) for name in self.covariance]
-        is_seed = isinstance(self.random_state, Integral)
-        return {name: plain(value) for name, value in parameters.items()} | ({} if is_seed else {"random_state": None})
-
     # Rows -------------------------------------------------------------------------------------------------
 
     @property
@@ -560,7 +505,3 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
             )
         with rows:
             return rows.apply(reader, names, out, metadata)
-
-
-def _best_ebic(selection: Selection) -> float:
-    return max(candidate.value("ebic") for candidate in sound_candidates(selection))

@@ -1,8 +1,9 @@
 """Fitted mixtures with the same number of clusters as sources of evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import groupby
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from egmm.belief.decisions import choose_sets, first_best
 from egmm.belief.focal import FocalSets
 from egmm.candidate import Candidate
 from egmm.elliptical import elliptical_criterion
-from egmm.fitted import model_document, model_from
+from egmm.fitted import model_document, model_from, plain
 from egmm.mixture import EGMM
 from egmm.model_file import refusing
 from egmm.rows import is_remote, remote_rows
@@ -25,6 +26,9 @@ from egmm.selection import Selection
 
 CLOSE = 3.0
 """Differences of EBIC below this are weak evidence (odds below 20 to 1); such alternatives are reported."""
+
+WORTH_NOISE = 10.0
+"""EBIC that noise must gain: real clusters are not Gaussian, and noise fits their edges a little."""
 
 ROUND = ("EII", "VII")
 """Covariance models with multiples of the identity."""
@@ -96,6 +100,11 @@ class Sources(NamedTuple):
         found = [to_host(model.score_samples(X)) for model in self.models]
         return np.asarray(logsumexp(found, axis=0, b=self.shares[:, None]))
 
+    def impute(self, X: FloatArray) -> FloatArray:
+        """Rows in memory with missing cells filled: the weighted mean over models."""
+        used = zip(self.models, self.shares, strict=True) if self.is_united else [(self.models[0], 1.0)]
+        return np.asarray(sum(share * model.impute(X) for model, share in used))
+
 
 def sound_candidates(selection: Selection) -> list[Candidate]:
     """Sound candidates; raise with the reasons if there are none."""
@@ -116,6 +125,12 @@ def sound_candidates(selection: Selection) -> list[Candidate]:
         f"No candidate gave a sound fit ({'; '.join(listed)}); use fewer clusters, drop constant or dependent "
         "columns, or set reg_covar to a number."
     )
+
+
+def is_worth_noise(noisy: Selection, without: Selection) -> bool:
+    """Whether the search with noise has a clearly better EBIC."""
+    best = [max(candidate.value("ebic") for candidate in sound_candidates(found)) for found in (noisy, without)]
+    return bool(best[0] - best[1] >= WORTH_NOISE)
 
 
 def choose(selection: Selection, sound: list[Candidate], X: Any, weight: Any) -> Choice:
@@ -239,6 +254,18 @@ class BlockReader:
     def _known(self) -> Sources:
         assert self._sources is not None
         return self._sources
+
+
+def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of AutoEGMM for JSON; a random generator belongs to the fit, not to the model."""
+    found = dict(parameters)
+    if isinstance(found["n_clusters"], Iterable):
+        found["n_clusters"] = [int(count) for count in found["n_clusters"]]
+    if not isinstance(found["covariance"], str):
+        found["covariance"] = [str(name) for name in found["covariance"]]
+    if not isinstance(found["random_state"], Integral):
+        found["random_state"] = None
+    return {name: plain(value) for name, value in found.items()}
 
 
 def to_document(sources: Sources) -> dict[str, Any]:

@@ -251,6 +251,15 @@ def test_summary():
     assert "sure 1 (33.3 %), open 1 (33.3 %), outliers 1 (33.3 %)" in mixed[[0, 1, 3]].summary()
 
 
+def test_the_summary_counts_the_sets_of_its_rule():
+    # No cluster has more than half: three clusters with a reward of .9, which no focal set holds.
+    partition = CredalPartition([[1, 0, 0], [0.35, 0.33, 0.32]], FocalSets.singletons(3))
+    lines = partition.summary("utility", reward=0.9).splitlines()
+    assert lines[1] == "by expected utility (reward 0.9): sure 1 (50.0 %), open 1 (50.0 %)"
+    assert [line.split()[0] for line in lines[4:] if line.split()[-1] == "1"] == ["{1}", "{1,2,3}"]
+    assert "sure 2" in partition.summary()
+
+
 def test_summary_of_a_large_family_adds_the_lightest_up():
     focal = FocalSets.full(4)
     weights = np.arange(15, 0, -1.0)

@@ -8,8 +8,9 @@ import pytest
 
 from egmm.cli import demo, figures
 from egmm.cli.data import Data
+from egmm.cli.fitting import facts
 from egmm.cli.models import fit_data
-from egmm.cli.options import Request
+from egmm.cli.options import Decision, Request
 
 
 @pytest.fixture
@@ -24,6 +25,24 @@ def test_the_diamonds_curve_says_which_fits_are_degenerate(drawn: dict[str, Any]
     # Four clusters have a higher criterion than the two chosen.
     demo._diamond(tmp_path)
     assert drawn["diamond.png"].get_title() == "number of clusters\nhollow: degenerate, chosen only if all are"
+
+
+def test_figures_show_the_sets_that_the_screen_counts(
+    drawn: dict[str, Any], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    X = rng.normal(size=(90, 2)) + 2.6 * (np.arange(90) % 2)[:, None]
+    request = Request([2], ["EEE"], "pairs", "ebic", 0, 1, verbose=False)
+    n_open = {}
+    for rule in ("heaviest", "utility"):
+        fitted = fit_data(Data(X, ["a", "b"], None), request._replace(decision=Decision(rule, 0.9)))
+        figures.write_figures(tmp_path / rule, fitted)
+        n_open[rule] = facts(fitted)["open_rows"]
+        listed = [text.get_text().split() for text in drawn["partition.png"].get_legend().get_texts()]
+        assert sum(int(rows) for name, rows in listed if "," in name) == n_open[rule]
+        assert sum(entry["rows"] for entry in facts(fitted)["sets"] if "," in entry["set"]) == n_open[rule]
+        grey = drawn["approximations.png"][0].collections[0].get_offsets()
+        assert len(grey) == n_open[rule]
+    assert n_open["utility"] > n_open["heaviest"] > 0
 
 
 def test_standardised_columns_are_drawn_in_the_units_of_the_file(

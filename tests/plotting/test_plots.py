@@ -57,6 +57,22 @@ def test_plots_make_a_figure_where_none_is_given(draw: Any) -> None:
     assert len(plt.get_fignums()) == 1
 
 
+def test_rows_are_drawn_by_the_sets_of_the_rule() -> None:
+    # The second cluster is more than a quarter as probable as the first: open by utility, sure by the heaviest set.
+    partition = CredalPartition([[1, 0]] * 3 + [[0, 1]] * 3 + [[0.7, 0.3]], FocalSets.singletons(2))
+    ax = plot_partition(X, partition, rule="utility", hulls="lower")
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["{1}  3", "{2}  3", "{1,2}  1"]
+    assert legend.get_title().get_text() == "set by utility, rows"
+    assert not any(patch.contains_point(ax.transData.transform(X[6])) for patch in ax.patches)
+    assert len(plot_partition(X, partition).get_legend().get_texts()) == 2
+    lower, upper = plot_approximations(X, partition, by="utility")
+    assert lower.get_title() == "lower approximations: surely (utility)"
+    assert [dots.get_offsets().tolist() for dots in upper.collections][-1] == [X[6].tolist()]
+    panels = plot_pairs(np.column_stack([X, X[:, 0]]), partition, rule="utility", reward=0.8)
+    assert "set by utility" in panels[0, 0].figure.legends[0].get_title().get_text()
+
+
 def offsets(ax: Any) -> dict[str, Any]:
     """Positions of the scattered rows by the set in their legend entry."""
     return {scatter.get_label().split()[0]: scatter.get_offsets() for scatter in ax.collections}

@@ -210,6 +210,20 @@ def choose_sets(mass: FloatArray, focal: FocalSets, rule: str = "heaviest", rewa
     return members
 
 
+def chosen_columns(
+    mass: FloatArray, focal: FocalSets, rule: str = "heaviest", reward: float = REWARD
+) -> tuple[IntArray, FocalSets]:
+    """Chosen set of each row as a column of a family: the focal sets and the other sets that the rule chooses.
+
+    >>> columns, family = chosen_columns([[0.5, 0.5]], FocalSets.singletons(2), "utility")
+    >>> columns, family.labels
+    (array([2]), ('{1}', '{2}', '{1,2}'))
+    """
+    masks = choose_sets(mass, focal, rule, reward) @ (1 << np.arange(focal.n_clusters))
+    family = FocalSets(np.union1d(focal.masks, masks), focal.n_clusters)
+    return family.columns_of(masks), family
+
+
 def undominated(mass: FloatArray, focal: FocalSets) -> BoolArray:
     r"""Keep the clusters not dominated by their intervals [Bel, Pl].
 

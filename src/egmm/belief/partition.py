@@ -333,9 +333,22 @@ class CredalPartition(PartitionViews):
         """
         storage.write_masses(path, self._mass, self._focal_sets)
 
-    def summary(self) -> str:
+    def summary(self, rule: str = "heaviest", reward: float = REWARD) -> str:
         """Text summary: numbers of sure rows, open rows and outliers (∅), and the mass of each set.
 
+        Parameters
+        ----------
+        rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+            How the set of a row is chosen, see :meth:`sets`.
+        reward : float, default=0.8
+            Utility of a pair that contains the right cluster, for ``rule="utility"``.
+
+        Returns
+        -------
+        summary : str
+
+        Examples
+        --------
         >>> print(CredalPartition([[0.5, 0.1, 0.4], [0.2, 0.3, 0.5]], FocalSets.full(2)).summary())
         Credal partition: 2 rows, 2 clusters, 3 focal sets
         by heaviest set: sure 1 (50.0 %), open 1 (50.0 %)
@@ -345,7 +358,7 @@ class CredalPartition(PartitionViews):
           {2}             0.200     0
           {1,2}           0.450     1
         """
-        return display.as_text(self._mass, self._focal_sets)
+        return display.as_text(self._mass, self._focal_sets, rule, reward)
 
     def __repr__(self) -> str:
         return f"<{display.title(self._mass, self._focal_sets)}>"

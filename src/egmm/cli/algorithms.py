@@ -21,6 +21,7 @@ from egmm.cli.notes import tell
 from egmm.cli.options import MAX_ITER, Decision, Request, Source, one_of
 from egmm.cli.output import (
     check_free,
+    counted_sets,
     files_below,
     label_columns,
     mass_columns,
@@ -199,8 +200,7 @@ def _sentences(peer: Peer) -> list[str]:
 
 
 def _facts(peer: Peer) -> dict[str, Any]:
-    partition, focal = peer.partition, peer.partition.focal_sets
-    counts = np.bincount(partition.sets(), minlength=len(focal))
+    partition = peer.partition
     found: dict[str, Any] = {
         "algorithm": peer.name,
         "n_rows": len(partition),
@@ -210,12 +210,9 @@ def _facts(peer: Peer) -> dict[str, Any]:
         "reward": peer.decision.reward,
         "objective": float(getattr(peer.model, "objective_", np.nan)),
         "converged": bool(peer.model.converged_),
-        "average_nonspecificity": average_nonspecificity(partition.mass, focal),
+        "average_nonspecificity": average_nonspecificity(partition.mass, partition.focal_sets),
         "outliers": int(partition.outliers().sum()),
-        "sets": [
-            {"set": label, "rows": int(count), "mean_mass": float(mass)}
-            for label, count, mass in zip(focal.labels, counts, partition.mass.mean(axis=0), strict=True)
-        ],
+        "sets": counted_sets(partition, peer.decision),
         "seconds": round(peer.seconds, 4),
     }
     if peer.selection is not None:
@@ -239,12 +236,13 @@ def _write(work: Path, peer: Peer, data: Data | None, notes: list[str], table: s
         write_columns(work / f"masses.{table}", mass_columns(partition))
     known = [f"  {key:<21}  {value:.3f}" for key, value in peer.metrics.items()]
     known = ["", "Against the known classes", *known] if known else []
-    lines = [*_sentences(peer), *notes, "", partition.summary(), *known, ""]
+    lines = [*_sentences(peer), *notes, "", partition.summary(*peer.decision), *known, ""]
     (work / "summary.txt").write_text("\n".join(lines), encoding="utf-8")
     if not plots:
         return
     (work / "figures").mkdir()
     figures.save(plot_masses(partition, ax=figures.new_axes(size=(9.0, 3.6))), work / "figures" / "masses.png")
     if data is not None:
-        drawn = plot_partition(data.X, partition, feature_names=data.names, ax=figures.new_axes())
+        of_rows = {**peer.decision._asdict(), "feature_names": data.names}
+        drawn = plot_partition(data.X, partition, ax=figures.new_axes(), **of_rows)
         figures.save(drawn, work / "figures" / "partition.png")

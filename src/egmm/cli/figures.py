@@ -8,6 +8,7 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.belief.partition import CredalPartition
 from egmm.cli.models import Scaling
+from egmm.cli.options import Decision
 from egmm.plotting import (
     plot_approximations,
     plot_density,
@@ -50,16 +51,18 @@ def write_figures(folder: Path, fitted: Any) -> None:
     scaling = fitted.scaling or Scaling(np.zeros(len(names)), np.ones(len(names)))
     square = np.multiply.outer(scaling.scale, scaling.scale)
     X, partition, means = fitted.rows[at], fitted.partition[at], scaling.undo(model.means_)
-    known = {"means": means, "covariances": model.covariances_ * square, "feature_names": names}
+    decision = fitted.request.decision
+    known = {**decision._asdict(), "means": means, "covariances": model.covariances_ * square, "feature_names": names}
     save(plot_partition(X, partition, ax=new_axes(), **known), folder / "partition.png")
-    if _is_open(partition):
+    if _is_open(partition, decision):
         save(plot_masses(partition, ax=new_axes(size=(9.0, 3.6))), folder / "masses.png")
     save(plot_history(model.log_likelihood_history_, converged=model.converged_, ax=new_axes()), folder / "history.png")
     if X.shape[1] > 1:
         view = view_of(X, partition, feature_names=names)
-        # If no set of several clusters is the heaviest, only the more cautious rule shows a difference.
-        by = "mass" if partition.focal_sets.is_meta[partition.sets()].any() else "dominance"
-        panels = plot_approximations(X, partition, by=by, means=means, view=view, axes=new_axes(2, (4.8, 4.4)))
+        # If no row is open, only the more cautious rule shows a difference.
+        rule = decision.rule if partition.is_open(*decision).any() else "dominance"
+        chosen = {"by": "mass" if rule == "heaviest" else rule, "reward": decision.reward}
+        panels = plot_approximations(X, partition, means=means, view=view, axes=new_axes(2, (4.8, 4.4)), **chosen)
         save(panels, folder / "approximations.png")
         if model.tails == "gaussian":
             density = _gaussians(model, scaling, square)
@@ -91,10 +94,9 @@ class _Scaled(NamedTuple):
         return self.model.partition(self.scaling.apply(np.asarray(X)))
 
 
-def _is_open(partition: CredalPartition) -> bool:
+def _is_open(partition: CredalPartition, decision: Decision) -> bool:
     """Whether any row is open or nearly so; otherwise all bars of masses would look alike."""
-    is_meta = partition.focal_sets.is_meta[partition.sets()]
-    return bool(is_meta.any() or (1.0 - partition.pignistic().max(axis=1) > CLEAR_DOUBT).any())
+    return bool(partition.is_open(*decision).any() or (1.0 - partition.pignistic().max(axis=1) > CLEAR_DOUBT).any())
 
 
 def write_selection(folder: Path, selection: Any) -> None:

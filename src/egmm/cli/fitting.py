@@ -23,6 +23,7 @@ from egmm.cli.output import (
     check_free,
     check_table,
     chosen_labels,
+    counted_sets,
     files_below,
     label_columns,
     mass_columns,
@@ -109,7 +110,9 @@ def write_outputs(work: Path, fitted: Fitted, source: Source, *, plots: bool) ->
     is_auto = isinstance(fitted.model, AutoEGMM)
     sentences = [*sentences_of(fitted), *fitted.notes]
     clusters = [f"Cluster {p.cluster + 1}, {counted(p.n_rows, 'row')}: {p.words}" for p in fitted.profiles]
-    summary = "\n".join([*sentences, "", *clusters, "", fitted.partition.summary(), *_compared(fitted), ""])
+    summary = "\n".join(
+        [*sentences, "", *clusters, "", fitted.partition.summary(*fitted.request.decision), *_compared(fitted), ""]
+    )
     (work / "summary.txt").write_text(summary, encoding="utf-8")
     if plots:
         figures.write_figures(work / "figures", fitted)
@@ -170,8 +173,6 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
 def facts(fitted: Fitted) -> dict[str, Any]:
     """Numbers of a fit for JSON."""
     model, partition = fitted.mixture, fitted.partition
-    focal = partition.focal_sets
-    rows = np.bincount(partition.sets(), minlength=len(focal))
     is_auto, decision = isinstance(fitted.model, AutoEGMM), fitted.request.decision
     found = {
         "n_rows": fitted.n_rows,
@@ -193,7 +194,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "degenerate": bool(model.degenerate_),
-        "average_nonspecificity": average_nonspecificity(partition.mass, focal),
+        "average_nonspecificity": average_nonspecificity(partition.mass, partition.focal_sets),
         "outliers": int(fitted.outliers.sum()),
         "clusters": [
             {
@@ -205,10 +206,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             }
             for profile in fitted.profiles
         ],
-        "sets": [
-            {"set": name, "rows": int(count), "mean_mass": float(mass)}
-            for name, count, mass in zip(focal.labels, rows, partition.mass.mean(axis=0), strict=True)
-        ],
+        "sets": counted_sets(partition, decision),
         "notes": list(fitted.notes),
         "seconds": round(fitted.seconds, 4),
     }

@@ -15,6 +15,7 @@ import numpy as np
 
 from egmm._checks import BoolArray, import_optional
 from egmm._files import claim, leftovers, naming, replacing, working_place
+from egmm.belief.decisions import chosen_columns
 from egmm.belief.partition import CredalPartition
 from egmm.belief.tables import set_names
 from egmm.cli import check_interrupts
@@ -266,6 +267,16 @@ def label_columns(partition: CredalPartition, outliers: BoolArray, decision: Dec
 def chosen_labels(partition: CredalPartition, decision: Decision) -> Any:
     """Name of the set chosen for each row, such as {1,2}."""
     return set_names(partition.mass, partition.focal_sets, *decision).astype(str)
+
+
+def counted_sets(partition: CredalPartition, decision: Decision) -> list[dict[str, Any]]:
+    """Name, number of rows and mean mass of every set: the focal sets and the others that the rule chooses."""
+    columns, family = chosen_columns(partition.mass, partition.focal_sets, *decision)
+    rows, mean = np.bincount(columns, minlength=len(family)), partition.over(family).mass.mean(axis=0)
+    return [
+        {"set": name, "rows": int(count), "mean_mass": float(mass)}
+        for name, count, mass in zip(family.labels, rows, mean, strict=True)
+    ]
 
 
 def mass_columns(partition: CredalPartition) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import check_finite_matrix, check_integer, check_same_length
+from egmm.belief.decisions import REWARD
 from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.limits import CAPTION, outside_note, robust_range
 from egmm.plotting.partition import plot_partition
@@ -22,6 +23,8 @@ def plot_pairs(
     X: Any,
     partition: CredalPartition,
     *,
+    rule: str = "heaviest",
+    reward: float = REWARD,
     features: Sequence[int] | None = None,
     means: Any = None,
     covariances: Any = None,
@@ -36,6 +39,10 @@ def plot_pairs(
         Rows.
     partition : CredalPartition
         Their masses.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        How the set of a row is chosen, see :meth:`egmm.CredalPartition.sets`.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
     features : sequence of int, default=None
         Features by number; None means the first six.
     means : array-like of shape (n_clusters, n_features), default=None
@@ -76,7 +83,13 @@ def plot_pairs(
     is_outside = np.zeros(len(rows), dtype=bool)
     for d, (low, high) in limits.items():
         is_outside |= (rows[:, d] < low) | (rows[:, d] > high)
-    style = {"means": means, "covariances": covariances, "feature_names": feature_names}
+    style: dict[str, Any] = {
+        "rule": rule,
+        "reward": reward,
+        "means": means,
+        "covariances": covariances,
+        "feature_names": feature_names,
+    }
     last = len(shown) - 1
     for i, down in enumerate(shown):
         for j, across in enumerate(shown):

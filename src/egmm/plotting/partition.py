@@ -9,6 +9,7 @@ from scipy.spatial import ConvexHull, QhullError
 from scipy.stats import chi2
 
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
+from egmm.belief.decisions import REWARD, chosen_columns
 from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.limits import outside_note, robust_range, set_robust_limits, write_caption
 from egmm.plotting.style import (
@@ -60,6 +61,8 @@ def plot_partition(
     X: Any,
     partition: CredalPartition,
     *,
+    rule: str = "heaviest",
+    reward: float = REWARD,
     means: Any = None,
     covariances: Any = None,
     mean_covariances: Any = None,
@@ -69,7 +72,7 @@ def plot_partition(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw rows by their heaviest set: clusters as discs, sets of several clusters as other markers in mixed colours.
+    """Draw rows by their chosen set: clusters as discs, sets of several clusters as other markers in mixed colours.
 
     Rows with a smaller largest mass are paler. With more than six sets, markers of sets of several clusters are hollow,
     since so many mixed colours cannot be distinguished. Axis limits ignore a few rows far from all others; a caption
@@ -81,6 +84,10 @@ def plot_partition(
         Rows. With one feature the second axis is the nonspecificity; with more than two see `view`.
     partition : CredalPartition
         Their masses.
+    rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
+        How the set of a row is chosen, see :meth:`egmm.CredalPartition.sets`.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``rule="utility"``.
     means : array-like of shape (n_clusters, n_features), default=None
         Cluster centres, drawn as crosses; at height 0 for one feature.
     covariances : array-like of shape (n_features, n_features) or (n_clusters, n_features, n_features), default=None
@@ -124,9 +131,10 @@ def plot_partition(
         mean_covariances = check_finite_matrix("mean_covariances", mean_covariances, sides)
     ax = axes_or_new(ax)
     points, plane = _points(rows, partition, view, feature_names)
-    _scatter_sets(ax, points, partition)
+    _scatter_sets(ax, points, partition, rule, reward)
     if hulls is not None:
-        draw_hulls(ax, points, getattr(partition, check_choice("hulls", hulls, ("lower", "upper")))())
+        rough = partition.rough("mass" if rule == "heaviest" else rule, reward)
+        draw_hulls(ax, points, getattr(rough, check_choice("hulls", hulls, ("lower", "upper"))))
     centres = None
     if means is not None:
         centres = np.column_stack([means, np.zeros(len(means))]) if plane is None else plane.points(means)
@@ -146,7 +154,7 @@ def plot_partition(
     labels = (feature_labels(1, feature_names)[0], "nonspecificity (bits)") if plane is None else plane.labels
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if legend:
-        _legend(ax)
+        _legend(ax, rule)
         write_caption(ax, [*_described(plane, means, covariances, mean_covariances), *outside_note(n_outside)])
     return ax
 
@@ -178,6 +186,7 @@ def plot_approximations(
     partition: CredalPartition,
     *,
     by: str = "mass",
+    reward: float = REWARD,
     means: Any = None,
     view: str | tuple[int, int] | View | None = None,
     feature_names: Sequence[str] | None = None,
@@ -193,8 +202,10 @@ def plot_approximations(
         Rows with at least two features.
     partition : CredalPartition
         Their masses.
-    by : {'mass', 'dominance'}, default='mass'
+    by : {'mass', 'utility', 'dominance'}, default='mass'
         How the set of a row is chosen, see :meth:`egmm.CredalPartition.lower`.
+    reward : float, default=0.8
+        Utility of a pair that contains the right cluster, for ``by="utility"``.
     means : array-like of shape (n_clusters, n_features), default=None
         Cluster centres.
     view : {'pca', 'discriminant'}, pair of int, View or None, default=None
@@ -222,8 +233,8 @@ def plot_approximations(
     means = check_centres(means, partition.n_clusters, rows.shape[1])
     axes = axes_row_or_new(axes, 2, (4.6, 4.2), sharex=True, sharey=True)
     plane = view_of(rows, partition, view, feature_names)
-    points, rough = plane.points(rows), partition.rough(by)
-    rule = " (dominance)" if by == "dominance" else ""
+    points, rough = plane.points(rows), partition.rough(by, reward)
+    rule = "" if by == "mass" else f" ({by})"
     titles = (f"lower approximations: surely{rule}", f"upper approximations: possibly{rule}")
     for ax, members, title in zip(axes, rough, titles, strict=True):
         _scatter_members(ax, points, members)
@@ -286,8 +297,8 @@ def _points(
     return plane.points(rows), plane
 
 
-def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition) -> None:
-    focal, chosen = partition.focal_sets, partition.sets()
+def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition, rule: str, reward: float) -> None:
+    chosen, focal = chosen_columns(partition.mass, partition.focal_sets, rule, reward)
     heaviest = partition.mass.max(axis=1)
     area, of_sets = marker_area(len(points)), set_colours(focal, ax)
     mixed = len(np.unique(chosen)) <= MOST_MIXED
@@ -404,11 +415,12 @@ def _ellipse(centre: FloatArray, covariance: FloatArray, radius: float) -> Float
     return np.asarray(centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle))
 
 
-def _legend(ax: Any) -> None:
+def _legend(ax: Any, rule: str) -> None:
     handles, labels = ax.get_legend_handles_labels()
     counts = [int(label.rsplit(maxsplit=1)[1]) for label in labels]
     shown = np.sort(np.argsort(counts)[::-1][: legend_rows(ax, MOST_LEGEND)])
-    title = "heaviest set, rows" if len(shown) == len(labels) else f"{len(shown)} of {len(labels)} sets, rows"
+    of_rule = "heaviest set, rows" if rule == "heaviest" else f"set by {rule}, rows"
+    title = of_rule if len(shown) == len(labels) else f"{len(shown)} of {len(labels)} sets, rows"
     legend = ax.legend(
         [handles[i] for i in shown],
         [labels[i] for i in shown],
