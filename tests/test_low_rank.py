@@ -165,3 +165,20 @@ def test_bad_parameters_are_named(rng, options, message):
 def test_few_features_have_no_factors(rng):
     with pytest.raises(ValueError, match=r"needs at least 4 features.*got 3 features.*Use 'EEE'"):
         low_rank().fit(rng.normal(size=(50, 3)))
+
+
+def test_groups_lost_with_few_factors_are_found_again(rng):
+    """With one factor, groups follow the other; more factors must not begin there alone."""
+    X, labels = rows_of_groups(rng, 60, dim=120, apart=1.0)
+    model = low_rank(init="mixture").fit(X)
+    given = low_rank(n_factors=2, init=labels).fit(X)
+    assert adjusted_rand_score(labels, model.labels_) == 1
+    assert model.ebic_ >= given.ebic_ - 0.005 * abs(given.ebic_)
+
+
+def test_labels_and_links_are_evidence(rng):
+    X, labels = rows_of_groups(rng, 90, apart=2.0)
+    known = np.where(np.arange(90) < 15, labels, -1)
+    model = low_rank(n_factors=2).fit(X, labels=known, must_link=[[30, 33]], cannot_link=[[30, 31]])
+    assert (model.labels_ == labels).mean() > 0.9
+    assert model.label_conflict_.shape == (90,)

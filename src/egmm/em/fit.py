@@ -20,7 +20,7 @@ from egmm.em.criteria import ebic_of
 from egmm.em.failure import why_not
 from egmm.em.initialise import initialise
 from egmm.em.mstep import are_determined, overlap_matrices, warn_no_mass
-from egmm.em.parameters import put, take
+from egmm.em.parameters import Parameters, put, take
 from egmm.em.specification import Failure, FitResult, Specification
 from egmm.em.summary import DataSummary
 from egmm.rows.source import RowSource
@@ -71,12 +71,15 @@ def fit_all(
 def _with_best_factors(
     rows: RowSource, summary: DataSummary, specification: Specification, report: Report | None
 ) -> FitResult | Failure:
-    """The fit whose number of factors has the highest EBIC; each begins where the one of fewer factors has ended."""
+    """The fit whose number of factors has the highest EBIC.
+
+    Each number begins at its own start and where fewer factors have ended: these may have led groups astray.
+    """
     best: FitResult | None = None
-    best_ebic, n_lower, init = -np.inf, 0, specification.init
+    best_ebic, n_lower, inits = -np.inf, 0, [specification.init]
     for n_factors in range(1, specification.n_factors + 1):
-        one = replace(specification, n_factors=n_factors, chooses_factors=False, init=init)
-        result = fit_all(rows, summary, [one], report=report)[0]
+        one = replace(specification, n_factors=n_factors, chooses_factors=False)
+        result = _likeliest(rows, summary, [replace(one, init=init) for init in inits], report)
         if isinstance(result, Failure):
             return best or result
         ebic = ebic_of(result.log_likelihood, result.n_parameters, result.weight)
@@ -87,9 +90,32 @@ def _with_best_factors(
             break
         params = result.evaluation.params
         nothing = np.zeros_like(params.covariances[..., :1])
-        init = params._replace(covariances=np.concatenate([params.covariances, nothing], axis=-1))
+        longer = params._replace(covariances=np.concatenate([params.covariances, nothing], axis=-1))
+        inits = [longer] if isinstance(specification.init, Parameters) else [longer, specification.init]
     assert best is not None
     return best
+
+
+def _likeliest(
+    rows: RowSource, summary: DataSummary, specifications: list[Specification], report: Report | None
+) -> FitResult | Failure:
+    """The likeliest of several fits, one after another; a degenerate one only if there is no other."""
+    best: FitResult | Failure = Failure("")
+    for one in specifications:
+        result = fit_all(rows, summary, [one], report=report)[0]
+        if isinstance(result, Failure):
+            best = best if isinstance(best, FitResult) else result
+            continue
+        if isinstance(best, Failure) or _is_better(result, best):
+            best = result
+        if result.is_interrupted:
+            return replace(best, is_interrupted=True)
+    return best
+
+
+def _is_better(one: FitResult, other: FitResult) -> bool:
+    """Whether a fit is sound where the other is not, or likelier."""
+    return (not one.is_degenerate, one.log_likelihood) > (not other.is_degenerate, other.log_likelihood)
 
 
 def _fit_batch(batch: Batch) -> list[FitResult | Failure]:

@@ -86,7 +86,7 @@ def _starts_on(batch: Batch, sample: Sample | None) -> Starts:
 def _from_evidence(batch: Batch, evidence: Evidence) -> Starts:
     """Starts from the means of labelled rows, and from unlabelled ones whose clusters are matched to the labels."""
     units, completion, sample = batch.summary.units, batch.summary.completion, batch.summary.sample
-    kind, n_clusters = "diagonal" if batch.layout.diagonal else "full", batch.layout.shares.shape[1]
+    kind, n_clusters = batch.layout.start_kind, batch.layout.shares.shape[1]
     places = np.flatnonzero(evidence.crisp >= 0)[:MOST_SEEDS]
     labelled, labels = gather(batch.rows, places, len(evidence.crisp))[0], evidence.crisp[places]
     assert sample is not None
