@@ -228,8 +228,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     CONTROL: Algorithm(
         "GMM",
         _control,
-        "scikit-learn's mixture with full covariances and five starts, on standardised data; it leaves as many rows "
-        "open as the algorithm beside it, those with the least probable labels",
+        "scikit-learn's mixture with full covariances and five starts, on standardised data; it rejects as many rows "
+        "as are open beside it, those with the least probable labels",
         chooses=False,
     ),
 }

@@ -224,7 +224,7 @@ FIGURES: Mapping[str, Picture] = {
     "imprecision": Picture(
         "Accuracy of sure rows",
         "Circles: accuracy when every row gets one label. Discs: accuracy of sure rows, whose set is one cluster. "
-        "Ticks: accuracy of the sure rows of a Gaussian mixture that leaves as many open. On the right, the share of "
+        "Ticks: accuracy of the sure rows of a Gaussian mixture that rejects as many rows. On the right, the share of "
         "the other rows, open or outliers; no disc where that is 95 % or more.",
         ("imprecision",),
         imprecision,

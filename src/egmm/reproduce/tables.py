@@ -176,7 +176,7 @@ def imprecision_sheet(results: Results, plan: Plan) -> Sheet:
         "row gets one cluster. *Accuracy, sure rows*: of the rows whose heaviest set is one cluster. *u65, u80*: "
         "mean utility of the sets; a correct pair is worth 0.65 or 0.80, a correct single cluster 1, so they exceed "
         "the hard accuracy where open rows pay. The sets of `AutoEGMM` are chosen by expected utility. *Control*: "
-        "accuracy of the sure rows of a Gaussian mixture that leaves as many rows open, the least probable ones.",
+        "accuracy of the sure rows of a Gaussian mixture that rejects as many rows, the least probable ones.",
         ["", "algorithm", *IMPRECISION.values(), "control"],
     )
     for row in plan.datasets:
