@@ -412,6 +412,14 @@ def test_fewer_rows_than_columns(call: Any, tmp_path: Path) -> None:
     assert notes[0].startswith("There are 3 rows for 3 columns: a full covariance is singular")
 
 
+def test_a_search_with_one_covariance_is_told(call: Any, rows: Path) -> None:
+    said = "Only covariance EEE is tried, and more clusters may make up for its shape"
+    options = [rows, "--label", "side", "-c"]
+    assert said in call("select", *options, "2:3").stderr
+    assert "is tried" not in call("select", *options, "2").stderr
+    assert fitted(call, *options, "2:3")["notes"][-1].startswith(said)
+
+
 def test_certainty_is_told_and_can_be_chosen(call: Any, rows: Path, tmp_path: Path) -> None:
     options = [rows, "-c", "2", "--label", "side", "--covariance", "EEE,EII"]
     assert "--certainty 1" in call("select", *options).stderr

@@ -263,6 +263,15 @@ def test_the_runner_up_is_a_fit_that_could_have_been_chosen() -> None:
     assert "among 2 candidates; the other is degenerate." in words
 
 
+def test_a_runner_up_that_is_as_good_is_called_so() -> None:
+    found = select_model(X, [2], ("EEE", "EII"), covariance_by="criterion", random_state=0)
+    best = max(found.candidates, key=lambda candidate: candidate.value("ebic"))
+    for gap, ends in ((2.9, "differs by 2.9, too little to tell which is better."), (3.1, "differs by 3.1.")):
+        pair = [replace(c, criteria={"ebic": 10.0 if c is best else 10.0 - gap}) for c in found.candidates]
+        words = describe(found.best, MODEL.partition(X), selection=Selection(pair, "ebic", higher_is_better=True))
+        assert any(word.endswith(ends) for word in words)
+
+
 def test_rows_of_a_sample_keep_their_numbers() -> None:
     data = data_of(render_report(MODEL, X, n_total=2000, row_numbers=np.arange(11) * 100 + 7))
     assert data["objects"][0]["row"] == 507

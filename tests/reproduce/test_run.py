@@ -99,8 +99,13 @@ def test_imprecision_table_covers_every_evidential_algorithm(made: Reproduction)
     assert found["Iris", "EGMM, one covariance", "precise_accuracy"] == 1.0
     assert found["Wine", "EGMM, one covariance", "ambiguous"] == pytest.approx(0.09, abs=0.01)
     assert found["Wine", "EGMM, one covariance", "accuracy"] == pytest.approx(0.983, abs=0.001)
+    # README: the consensus, and the control beside it.
+    assert found["Iris", "AutoEGMM", "ambiguous"] == pytest.approx(0.113, abs=0.01)
+    assert found["Iris", "AutoEGMM", "precise_accuracy"] == 1.0
+    assert found["Iris", "AutoEGMM", "control"] == pytest.approx(0.985, abs=0.004)
     for row in ("Iris", "Wine"):
         for column in EVIDENTIAL:
+            assert 0.5 <= found[row, column, "control"] <= 1
             assert found[row, column, "u65"] <= found[row, column, "u80"] + 1e-12
             assert 0 <= found[row, column, "coverage"] <= 1
 

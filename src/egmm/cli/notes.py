@@ -29,11 +29,11 @@ def notes_on(data: Data, total: Moments) -> list[str]:
 
 def notes_on_request(request: Request) -> list[str]:
     """Messages about defaults in effect."""
-    if (
-        request.is_auto
-        or request.certainty is not None
-        or not (request.covariance == "all" or len(request.covariance) > 1)
-    ):
+    has_one_covariance = request.covariance != "all" and len(request.covariance) == 1
+    if has_one_covariance and len(request.counts) > 1:
+        which = f"Only covariance {request.covariance[0]} is tried, and more clusters may make up for its shape"
+        return [] if request.is_auto else [f"{which}; egmm fit without model options compares fourteen covariances."]
+    if request.is_auto or request.certainty is not None or has_one_covariance:
         return []
     prior = f"a prior for single clusters (--certainty {CERTAINTY:g})"
     return [f"Covariances are compared with {prior}, so few rows are open; use --certainty 0 for more."]

@@ -7,6 +7,7 @@ import numpy as np
 from egmm._checks import BoolArray
 from egmm.belief.partition import CredalPartition, check_partition
 from egmm.belief.uncertainty import average_nonspecificity
+from egmm.sources import CLOSE
 
 
 def describe(
@@ -135,7 +136,9 @@ def _choice(selection: Any) -> str:
         return sentence + f"; {'the other is' if len(others) == 1 else 'all others are'} degenerate."
     second = min(sound, key=lambda c: abs(c.value(selection.criterion) - chosen.value(selection.criterion)))
     gap = abs(second.value(selection.criterion) - chosen.value(selection.criterion))
-    return sentence + f"; the next best, {second.n_clusters} with {second.covariance}, differs by {gap:.1f}."
+    is_close = selection.criterion == "ebic" and gap < CLOSE
+    which = f"; the next best, {second.n_clusters} with {second.covariance}, differs by {gap:.1f}"
+    return sentence + which + (", too little to tell which is better." if is_close else ".")
 
 
 def _outlying(found: int, n_rows: int, *, is_noise: bool) -> str:

@@ -16,9 +16,9 @@ from egmm.em.criteria import first_best
 from egmm.image import SegmentedImage, fuse, make_brain_phantom
 from egmm.image import segment as segment_image
 from egmm.image.phantom import AREAS, BrainPhantom
-from egmm.metrics import ari, matched_accuracy, nmi, purity, set_scores
+from egmm.metrics import ari, matched_accuracy, nmi, purity, risk_coverage_curve, set_scores
 from egmm.mixture import EGMM
-from egmm.reproduce.algorithms import ALGORITHMS, PAPER_MODE, fit, paper_mode
+from egmm.reproduce.algorithms import ALGORITHMS, CONSENSUS, CONTROL, PAPER_MODE, Fitted, fit, paper_mode
 from egmm.reproduce.paper import datasets, printed
 from egmm.reproduce.plan import Plan
 from egmm.rows.threads import one_blas_thread
@@ -79,12 +79,21 @@ def _known(cell: Cell, plan: Plan) -> Numbers:
     X, y = real(cell.dataset, plan.data)
     fitted = fit(cell.algorithm, X, [datasets()[cell.dataset].clusters], cell.run, plan.n_bootstrap)
     labels = fitted.labels
-    numbers = {"purity": purity(y, labels), "nmi": nmi(y, labels), "ari": ari(y, labels)}
+    numbers: Numbers = {"purity": purity(y, labels), "nmi": nmi(y, labels), "ari": ari(y, labels)}
     if ALGORITHMS[cell.algorithm].is_evidential:
-        sets = fitted.partition.upper()
+        sets = fitted.partition.upper("utility" if cell.algorithm == CONSENSUS else "mass")
         numbers |= {"accuracy": matched_accuracy(y, labels), "outliers": float((~sets.any(axis=1)).mean())}
         numbers |= set_scores(y, sets)._asdict()
+    if cell.algorithm == CONTROL:
+        numbers["by_percent"] = _accuracies(fitted, y)
     return {**numbers, **_choice(fitted.model)}
+
+
+def _accuracies(control: Fitted, y: IntArray) -> list[float]:
+    """Accuracy of the control's sure rows where 0, 1, ..., 99 percent of the rows are open, the least probable."""
+    risk = risk_coverage_curve(y, control.model.predict_proba(control.rows)).risk
+    answered = np.maximum(1, np.round(len(y) * (1 - np.arange(100) / 100)).astype(int))
+    return (1 - risk[answered - 1]).tolist()
 
 
 def _unknown(cell: Cell, plan: Plan) -> Numbers:
