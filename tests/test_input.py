@@ -153,5 +153,24 @@ def test_a_tensor_of_torch_is_rows(kind: str) -> None:
     tensor = torch.tensor(X, dtype=getattr(torch, kind))
     model = EGMM(2, random_state=0).fit(tensor)
     np.testing.assert_array_equal(model.means_, EGMM(2, random_state=0).fit(tensor.numpy()).means_)
-    with pytest.raises((RuntimeError, TypeError), match="grad"):
-        EGMM(2).fit(tensor.requires_grad_())
+
+
+@pytest.mark.parametrize("estimator", [EGMM(2), ECM(2)], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("kind", ["gradients", "bfloat16", "sparse", "meta"])
+def test_tensors_that_numpy_cannot_read_are_refused(estimator: Any, kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(X)
+    kinds = {
+        "gradients": tensor.requires_grad_,
+        "bfloat16": tensor.bfloat16,
+        "sparse": tensor.to_sparse,
+        "meta": lambda: torch.empty((9, 3), device="meta"),
+    }
+    with pytest.raises(TypeError, match=r"X must be a dense tensor of numbers that NumPy can read \(.*\); X\.detach"):
+        estimator.fit(kinds[kind]())
+
+
+def test_a_lazy_frame_of_polars_is_refused() -> None:
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"got a polars\.LazyFrame, which has none yet; pass X\.collect\(\)\."):
+        EGMM(2).fit(polars.DataFrame({"a": [1.0, 2.0]}).lazy())

@@ -160,6 +160,7 @@ def reading_numbers(X: Any) -> Iterator[None]:
         raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or pass egmm.scan(path) to EGMM.")
     if X is None or type(X) in (dict, set, frozenset, bytes) or isinstance(X, Iterator) or np.isscalar(X):
         raise TypeError(f"X must be an array, a data frame or a list of lists, got {type(X).__name__}.")
+    _check_convertible(X)
     if _is_time(X):
         raise TypeError("X must be numeric, got dates or times; convert them to numbers first.")
     _check_distinguishable(X)
@@ -241,6 +242,19 @@ def lost_as_floats(integers: NDArray[Any]) -> str:
     if largest <= 2**53 or low == high or (high - low) * LEAST_STEPS > largest >> 53:
         return ""
     return f"from {low} to {high}, which floats cannot distinguish; subtract {low} first."
+
+
+def _check_convertible(X: Any) -> None:
+    """Raise on frames without rows yet, and on tensors that are no arrays of numbers."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "collect"):
+        raise TypeError(f"X must be rows, got a polars.{type(X).__name__}, which has none yet; pass X.collect().")
+    if library == "torch":
+        try:
+            np.asarray(X[:1])
+        except (TypeError, RuntimeError, NotImplementedError) as error:
+            why, ways = str(error).split(". ")[0], "X.detach(), X.to_dense(), X.float() and X.cpu() give such tensors"
+            raise TypeError(f"X must be a dense tensor of numbers that NumPy can read ({why}); {ways}.") from None
 
 
 def _is_time(X: Any) -> bool:

@@ -1,6 +1,6 @@
 """Nasty data, files, models and options: either a sound result, or an error in a sentence; never anything else.
 
-A short run is part of every test run; ``--fuzz N`` tries N examples of each kind, with other random numbers.
+A short run is part of every test run; ``--fuzz=N`` tries N examples of each kind, with other random numbers.
 """
 
 import math
