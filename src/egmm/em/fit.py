@@ -65,9 +65,9 @@ LEAST_SECONDS = 10.0
 EXPECTED_PASSES = 60
 
 MOST_SEEDS = 20_000
-"""Labelled rows that a start looks at."""
+"""Maximum number of labelled rows used by a start."""
 FALLS = 2
-"""Numbers of factors in a row without a higher EBIC after which no more are tried."""
+"""The search for the number of factors stops after this many consecutive values without a higher EBIC."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Specification:
     evidence: Evidence | None = None
     """Labels and links of the rows."""
     noise: Box | None = None
-    """Where noise may lie, if the empty set is a focal set."""
+    """Bounding box of noise, if the empty set is a focal set."""
     tails: bool = False
     """Whether tails are heavy."""
     n_factors: int = 0
-    """Of a low-rank covariance, the most to try where `chooses_factors`."""
+    """Number of factors of a low-rank covariance, or the maximum if `chooses_factors`."""
     chooses_factors: bool = False
     """Whether EBIC chooses the number of factors."""
 
@@ -108,7 +108,7 @@ class Specification:
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """What models must have in common to be fitted together."""
+        """Properties that models must share to be fitted together."""
         kind, diagonal = monomial_kind(self.covariance), is_diagonal(self.covariance)
         return self.shares.shape, self.shares.tobytes(), kind, diagonal, self.n_factors
 
@@ -119,7 +119,7 @@ class FitResult:
 
     specification: Specification
     problem: Problem
-    """Of a batch of one."""
+    """A batch of one fit."""
     evaluation: Evaluation
     history: FloatArray
     """Log-likelihood at the start and after every step."""
@@ -365,7 +365,7 @@ class _Batch:
         return taken, owner
 
     def _starts(self) -> Starts:
-        """Where ascents begin; with noise also where the rows that are near others would begin."""
+        """Starting points of the ascents; with noise also those computed from rows with close neighbours."""
         if isinstance(self.first.init, Parameters):
             return self._from_parameters(self.first.init)
         if self.layout.noise is None:
@@ -499,7 +499,7 @@ class _Batch:
         *,
         keep_all: bool,
     ) -> dict[tuple[int, int], Parameters]:
-        """The best mixture of each start wanted; degenerate ones only if asked for."""
+        """The best mixture of each start; degenerate ones only on request."""
         starts = self._from_labels(part, [one for labels in labellings for one in labels], layout)
         numbers = np.repeat(np.arange(len(labellings)), [len(labels) for labels in labellings])
         start_of = np.tile(numbers, len(self.specifications))
