@@ -86,9 +86,9 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
     converged_: bool
     degenerate_: bool
     noise_box_: FloatArray
-    """Where the model has noise."""
+    """If the model has noise."""
     degrees_of_freedom_: float
-    """Where tails are heavy."""
+    """If tails are heavy."""
     n_features_in_: int
     feature_names_in_: Any
     covariance_: str
@@ -302,7 +302,7 @@ class FittedMixture(Documented, TransformerMixin, BaseEstimator):
 
     @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
-        """Rows far from every component.
+        """Rows far from every cluster.
 
         A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
         distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance
@@ -650,7 +650,7 @@ def degrees_of(model: FittedMixture) -> float | None:
 
 
 def noise_of(model: FittedMixture) -> Box | None:
-    """Where noise may lie under a fitted model, if it has any."""
+    """Bounding box of noise in a fitted model, if it has any."""
     return Box(*model.noise_box_) if model.focal_sets_.has_empty else None
 
 
