@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 def place_of(X: Any) -> Place | None:
-    """Where an array is that is to be computed with there; None for NumPy's, for lists and frames, and by default."""
+    """Namespace and device of an array to compute on; None for NumPy arrays, lists and frames, and without dispatch."""
     import sklearn  # noqa: PLC0415  Not needed to speak of beliefs.
 
     if isinstance(X, np.ndarray) or not sklearn.get_config()["array_api_dispatch"]:
@@ -122,7 +122,7 @@ def check_array_there(X: Any, place: Place) -> list[Any]:
 
 
 def check_on_host(what: str, X: Any, estimator: Any = None) -> None:
-    """Refuse arrays of other libraries, as rows or as fitted attributes, for what is computed with NumPy's alone."""
+    """Refuse arrays of other libraries, as rows or fitted attributes, in computations that need NumPy."""
     if place_of(X) is not None or is_elsewhere(estimator):
         raise ValueError(f"{what} supports NumPy arrays only; convert X, and fit the model to NumPy arrays.")
 

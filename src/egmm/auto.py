@@ -346,7 +346,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
 
     @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
-        """Rows far from every component of the selected model, see `EGMM.outliers`."""
+        """Rows far from every cluster of the selected model, see `EGMM.outliers`."""
         model = self._fitted.models[0]
         return model.outliers(X if is_remote(X) else self._check_array(X, reset=False), quantile)
 
@@ -434,9 +434,7 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
         heaviest = sorted(self.model_weights_.items(), key=lambda item: -item[1])[:3]
         named = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in heaviest)
         if len(self.model_weights_) > 1:
-            lines.append(
-                f"Consensus of {len(self.model_weights_)} models with this number of clusters; most weight: {named}."
-            )
+            lines.append(f"Consensus of {len(self.model_weights_)} models; most weight: {named}.")
         else:
             lines.append(f"Selected model: {self.best_.covariance}.")
         return [*lines, *self.notes_]

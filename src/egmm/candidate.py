@@ -118,7 +118,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """What it is, such as "3 clusters, EEE"."""
+        """Title, such as "3 clusters, EEE"."""
         return f"{self.n_clusters} cluster{'' if self.n_clusters == 1 else 's'}, {self.covariance}"
 
     @property

@@ -245,7 +245,7 @@ class FittedMixture(MixtureState):
 
     @reads_rows
     def outliers(self, X: Any, quantile: float = 0.999) -> Any:
-        """Rows far from every component.
+        """Rows far from every cluster.
 
         A row is an outlier if its Mahalanobis distance to the nearest component exceeds this quantile of the chi-square
         distribution with n_features degrees of freedom, or with ``tails="t"`` of the distribution that the distance

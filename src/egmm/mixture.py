@@ -76,10 +76,10 @@ class EGMM(ClusterMixin, FittedMixture):
     n_factors : int or 'auto', default='auto'
         Number of factors of the low-rank covariance; 'auto' tries 1, 2, ... until EBIC falls. Other models have none.
     init : {'kmeans', 'random', 'mixture'}, labels or means, default='kmeans'
-        Start: k-means; random rows as means; the classical mixture, fitted first, the best from k-means on
-        principal components in three scalings, where meta-clusters enter with one percent of the weight; an array
-        (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of means. A given
-        start is used once, whatever `n_init`.
+        Start: 'kmeans'; 'random', random rows as means; 'mixture', a classical mixture fitted first (the best from
+        k-means on principal components in three scalings), to which meta-clusters are added with one percent of the
+        weight; an array (n_samples,) of labels 0 to C-1, with `noise` also -1; or an array (n_clusters, n_features) of
+        means. An array is used once and `n_init` is ignored.
     n_init : int, default=1
         Number of starts. The best likelihood among non-degenerate fits is kept; on large data, starts are compared on
         the sample (see `accelerate`).
@@ -96,18 +96,17 @@ class EGMM(ClusterMixin, FittedMixture):
         Conjugate prior of means and covariances, which prevents small clusters from collapsing. 'default' has Fraley
         and Raftery's hyperparameters; a mapping may set 'kappa', 'mean', 'degrees' and 'scale'.
     certainty : float, default=0.0
-        Prior of the weights in favour of single clusters: N times this times the logarithm of the weight on single
-        clusters is added to the log-likelihood, as if so many more rows per row were known to belong to one cluster.
-        Meta-clusters then stand less often for what should be a cluster. 0 is the paper's model.
+        Prior in favour of single clusters: adds certainty * N * log(total weight of single clusters) to the
+        log-likelihood. Meta-clusters then replace clusters less often. 0 is the paper's model.
     noise : bool, default=False
         Whether rows may belong to no cluster. The empty set is then a focal set too, the first one, with a uniform
-        density over the box that holds all rows; its mass says how far a row is noise. Named starts are made twice,
-        from all rows and from those that are near others, and meta-clusters enter with one percent of the weight;
-        ``init='mixture'`` is the safest.
+        density over the bounding box of all rows; its mass is the degree to which a row is noise. The starts 'kmeans',
+        'random' and 'mixture' are made twice, from all rows and from the rows with close neighbours, and meta-clusters
+        start with one percent of the weight; ``init='mixture'`` is the safest.
     tails : {'gaussian', 't'}, default='gaussian'
-        't' has multivariate t distributions in place of Gaussians, with degrees of freedom that are estimated, the same
-        for all sets: rows far away then move means and covariance less. For the shared covariances EII, EEI and EEE;
-        not together with `noise`.
+        't' replaces Gaussians by multivariate t distributions with estimated degrees of freedom, the same for all sets:
+        distant rows then affect means and covariance less. For the shared covariances EII, EEI and EEE; not together
+        with `noise`.
     accelerate : bool, default=True
         Whether to accelerate slow EM steps by Anderson extrapolation. Large data are also fitted on a sample first; the
         full fit starts there. False is the paper's plain EM.
@@ -121,8 +120,8 @@ class EGMM(ClusterMixin, FittedMixture):
     warm_start : bool, default=False
         Continue from the last fit, if it was of the same model, instead of a new start.
     checkpoint : path, default=None
-        File for the state of a long fit, replaced every few steps. After being killed, the same fit resumes
-        from it and ends with the same bits; at the end of the fit it is removed.
+        File for the state of a long fit, replaced every few steps. If the process is killed, the same fit resumes
+        from it and gives identical results. The file is removed at the end of the fit.
     verbose : int, default=0
         1 shows progress on standard error.
 
@@ -133,21 +132,21 @@ class EGMM(ClusterMixin, FittedMixture):
     means_ : ndarray of shape (n_clusters, n_features)
         Cluster means.
     covariances_ : ndarray of shape (n_features, n_features) or (n_clusters, n_features, n_features)
-        The covariances the densities used, ridge included; one where the model shares it (EII, EEI, EEE,
-        low-rank). With ``tails='t'`` it is the scale matrix; the covariance is dof / (dof - 2) of it.
+        Covariances of the clusters, ridge included; a single matrix if the model shares it (EII, EEI, EEE, low-rank).
+        With ``tails='t'`` it is the scale matrix, and the covariance is dof / (dof - 2) times this matrix.
     loadings_ : ndarray of shape (n_features, n_factors_)
-        :math:`\Lambda` of the low-rank covariance; only there.
+        :math:`\Lambda` of the low-rank covariance; not present for other models.
     noise_variances_ : ndarray of shape (n_features,)
-        Diagonal of :math:`\Psi`; only of the low-rank covariance.
+        Diagonal of :math:`\Psi` of the low-rank covariance; not present for other models.
     n_factors_ : int
-        Number of factors; only of the low-rank covariance.
+        Number of factors of the low-rank covariance; not present for other models.
     degrees_of_freedom_ : float
-        With ``tails='t'``, those of the components.
+        Estimated degrees of freedom; present with ``tails='t'``.
     focal_means_ : ndarray of shape (n_focal, n_features)
-        Mean of each focal set's Gaussian; of the empty set that of its uniform density.
+        Mean of each focal set's Gaussian; for the empty set, the mean of its uniform density.
     focal_covariances_ : ndarray of shape (n_features, n_features) or (n_focal, n_features, n_features)
-        Covariances of the focal sets' Gaussians; of the empty set, unless the covariance is shared, that of its uniform
-        density.
+        Covariances of the focal sets' Gaussians; for the empty set, the covariance of its uniform density. A shared
+        covariance is given once.
     noise_box_ : ndarray of shape (2, n_features)
         With `noise`, the smallest and the largest value of each feature.
     focal_sets_ : FocalSets
@@ -166,8 +165,8 @@ class EGMM(ClusterMixin, FittedMixture):
     ebic_ : float
         Evidential Bayesian information criterion; higher is better.
     n_parameters_ : int
-        Number of free parameters. A meta-cluster that `certainty` leaves with the weight of less than a row has none.
-        `noise` has two, its weight and its density, as in mclust; heavy tails have one.
+        Number of free parameters. With `certainty`, meta-clusters with the weight of less than one row do not count.
+        `noise` adds two, its weight and its density, as in mclust; ``tails='t'`` adds one.
     n_iter_ : int
         Number of steps.
     converged_ : bool
@@ -386,7 +385,7 @@ def _batch_moments(model: EGMM, rows: RowSource) -> DataMoments:
 
 def _stream_of(model: EGMM, rows: RowSource) -> Stream:
     """Stream with the statistics of the fitted model."""
-    # EBIC gives the rows' weight, which model files do not hold.
+    # Model files do not store the weight of the rows; it follows from EBIC.
     weight = float(np.exp(2.0 * (model.log_likelihood_ - model.ebic_) / model.n_parameters_))
     covariance, shares, diagonal = model.covariance_, model.focal_sets_.shares, is_diagonal(model.covariance_)
     centre = model.weights_ @ model.focal_means_

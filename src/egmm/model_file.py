@@ -42,7 +42,7 @@ FITTED = (
 """Fitted attributes kept in a file."""
 
 OPTIONAL = ("feature_names_in_", "noise_box_", "degrees_of_freedom_")
-"""Those that not every model has."""
+"""Entries that only some models have."""
 
 STORED = {"covariances_": "stored_covariances_", "focal_covariances_": "stored_focal_covariances_"}
 """Attributes stored as diagonals by diagonal models, in memory and in files."""

@@ -33,7 +33,7 @@ from egmm.rows import ReadError, is_remote
 from egmm.rows.threads import Threads, one_blas_thread
 
 NEXT_WEIGHT = 0.85
-"""What a candidate's partition counts for where partitions are compared, as a share of the next better one's."""
+"""Weight of a candidate's partition in the comparison, relative to the next better candidate."""
 
 WORTH_THREADS = 2.0
 """Seconds of passes in NumPy from which on fits run in several threads."""
@@ -95,7 +95,7 @@ class _Search:
         self.done: dict[int, Candidate] = {}
 
     def run(self, n_workers: int) -> list[Candidate]:
-        """Fit all; what degenerates is given up, unless nothing is sound."""
+        """Fit all candidates; degenerate fits are stopped early unless no fit is sound."""
         self._fit(range(len(self.models)), n_workers, gives_up=True)
         if not any(candidate.is_sound for candidate in self.done.values()):
             given_up = [at for at, candidate in self.done.items() if candidate.is_given_up]
@@ -116,7 +116,7 @@ class _Search:
                 self.progress.update(len(self.done), last.title)
 
     def _groups(self, numbers: Iterable[int], gives_up: bool) -> list[dict[int, Specification | None]]:
-        """Candidates that are fitted together, the dearest first; those whose sets are yet to be found are alone."""
+        """Groups of candidates to fit together, the most expensive first; 'neighbours' form groups of one."""
         groups: dict[tuple[Any, ...], dict[int, Specification | None]] = {}
         for at in numbers:
             model = self.models[at]
@@ -191,14 +191,14 @@ def _candidate_of(base: EGMM, covariance: str, n_clusters: int) -> EGMM:
 
 @contextmanager
 def unwarned() -> Iterator[None]:
-    """Say nothing of fits that have not converged: the table does, fit by fit. Filters belong to all threads."""
+    """Silence ConvergenceWarning: the table reports it for each fit. Warning filters apply to all threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
 def _check_enough_rows(model: EGMM, n_rows: int, n_features: int) -> None:
-    """Refuse matrices that are singular whatever the clusters: their likelihood is the automatic ridge's."""
+    """Refuse covariances that are always singular: the automatic ridge would determine their likelihood."""
     is_regular = model.prior is not None or model.reg_covar != "auto"
     covariance = resolve_covariance(model.covariance, n_features)
     if n_rows <= n_features and not is_regular and covariance != LOW_RANK and not is_diagonal(covariance):

@@ -36,6 +36,8 @@ def test_help_lists_the_commands_and_is_quick_to_load(call: Any) -> None:
     for command in ("demo", "fit", "predict", "select", "compare", "segment", "info"):
         assert re.search(rf"^\W+{command} ", result.stdout, re.MULTILINE), command
     assert "completion" in result.stdout
+    # Values have readable names; a flag has no value.
+    assert not re.search(r"<\w+", result.stdout + call("select", "--help").stdout.split("Data ─")[1])
 
 
 def test_completion_script_is_shown(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +57,10 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
     assert "figures/masses.png" not in names  # the two groups are clear: all bars would look alike
     assert "EGMM found 2 clusters in 40 rows of 2 features." in result.stdout
     assert "1.000" in result.stdout  # purity against the known classes
+    # Each class is one cluster, without open rows.
+    lines = re.search(r"class +1 +2 open all *\n(.*)\n(.*)\n", result.stdout)
+    assert lines is not None
+    assert sorted(sorted(map(int, line.split()[1:])) for line in lines.groups()) == [[0, 0, 20, 20]] * 2
     assert max(map(len, result.stdout.splitlines())) <= 80
     summary = (made / "summary.txt").read_text("utf-8")
     assert re.search(r"Against the known classes\n  purity +1\.000\n  NMI +1\.000\n", summary)
@@ -204,6 +210,7 @@ def test_select_marks_the_best_and_writes_its_table(call: Any, rows: Path, tmp_p
     result = call("select", rows, *options)
     assert result.returncode == 0, tell(result)
     assert re.search(r"6 candidates by EBIC \(higher is better\)", result.stdout)
+    assert re.search(r"model .*\n2  (EEE|EII) .* chosen *\n", result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
     with (tmp_path / "chosen" / "selection.csv").open() as file:
         lines = list(csv.DictReader(file))

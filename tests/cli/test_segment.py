@@ -74,7 +74,7 @@ def test_the_sets_of_a_volume_of_masses_are_told(call: Any, tmp_path: Path) -> N
 
 def test_the_screen_tells_the_sizes(call: Any, picture: Path) -> None:
     result = call("segment", picture, "-c", "2", "--out", "made")
-    assert "2 clusters in 1 200 voxels" in result.stdout
+    assert "2 clusters in 1 200 pixels" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

@@ -20,6 +20,7 @@ from egmm.plotting import (
     plot_pairs,
     plot_partition,
 )
+from egmm.plotting.limits import CAPTION
 from egmm.plotting.partition import hull
 from egmm.plotting.style import PALETTE, cluster_colours, marker_area, set_colours, set_markers
 
@@ -257,7 +258,7 @@ def test_of_many_objects_the_most_ambiguous_are_drawn(rng: np.random.Generator) 
     ax = plot_masses(partition)
     shown = [bar.get_height() for bar in ax.containers[2]]
     np.testing.assert_allclose(shown, np.sort(partition.mass[:, 2])[::-1][:60])
-    assert ax.get_xlabel() == "60 objects of 500, least sure first"
+    assert ax.get_xlabel() == "60 rows of 500, least sure first"
 
 
 def test_a_legend_of_many_sets_of_masses_fits_beside_the_bars() -> None:
@@ -281,7 +282,7 @@ def test_bars_need_rows_that_are_there(rows: list[float]) -> None:
 
 
 def test_bars_need_as_many_names_as_objects() -> None:
-    with pytest.raises(ValueError, match="names must have 7 entries, one per object; got 1"):
+    with pytest.raises(ValueError, match="names must have 7 entries, one per row; got 1"):
         plot_masses(PARTITION, names=["a"])
 
 
@@ -301,8 +302,11 @@ def test_contours_of_one_gaussian_hold_their_share_of_it() -> None:
     distances = sorted(np.mean(np.sum(path**2 / np.diag(COVARIANCE), axis=1)) for path in paths)
     # P(chi2 with 2 degrees <= r2) = 1 - exp(-r2 / 2).
     np.testing.assert_allclose(1 - np.exp(-np.array(distances) / 2), [0.1, 0.3, 0.5, 0.7, 0.9, 0.99], atol=0.01)
-    # Each says what it holds.
-    written = {text.get_text(): np.sum(np.square(text.get_position()) / np.diag(COVARIANCE)) for text in ax.texts}
+    # Each is labelled with its share; the caption names the quantity.
+    captions = [text.get_text() for text in ax.texts if text.get_gid() == CAPTION]
+    assert captions == ["share of the mixture inside each contour"]
+    labels = [text for text in ax.texts if text.get_gid() != CAPTION]
+    written = {text.get_text(): np.sum(np.square(text.get_position()) / np.diag(COVARIANCE)) for text in labels}
     assert sorted(written) == ["10 %", "30 %", "50 %", "70 %", "90 %", "99 %"]
     held = [100 * (1 - np.exp(-written[text] / 2)) for text in written]
     np.testing.assert_allclose(held, [float(text.split()[0]) for text in written], atol=2)

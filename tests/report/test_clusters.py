@@ -30,6 +30,14 @@ def test_clusters_are_explained_first() -> None:
     assert page.index("What the clusters are") < page.index("Rows and their sets") < page.index("Convergence")
 
 
+def test_rules_that_describe_little_are_not_shown() -> None:
+    rng = np.random.default_rng(0)
+    random = CredalPartition.from_labels(rng.integers(0, 10, 400))
+    text = plain(clusters_html(random, rng.normal(size=(400, 3)), ["x", "y", "z"]))
+    assert re.search(r"The best 8 rules agree with the sets of only \d+ % of the rows", text)
+    assert "Rules that approximate the partition" not in text
+
+
 def test_classes_are_counted_in_clusters_and_open_rows() -> None:
     mass = np.zeros((4, 3))
     mass[[0, 1, 2, 3], [0, 0, 1, 2]] = 1.0

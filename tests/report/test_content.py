@@ -204,7 +204,7 @@ def test_words_say_what_is_sure_and_what_is_not() -> None:
     words = " ".join(describe(MODEL, partition, outliers=np.array([True, False, False, False])))
     assert "1 row (25.0 %) is open by heaviest set: its set has several clusters" in words
     assert "Every row is sure" in " ".join(describe(MODEL, partition[[0, 2]]))
-    assert "1 row (25.0 %) lies far from every component" in words
+    assert "1 row (25.0 %) lies far from every cluster" in words
     assert "overlap most are {1,2}, with 22.5 % of all mass" in words
 
 
@@ -297,3 +297,11 @@ def test_values_beyond_single_precision_stay_numbers(rng: np.random.Generator) -
     assert np.isfinite(decode(data["values"], "<f4")).all()
     np.testing.assert_allclose(values_of(data, 3) / np.abs(X).max(axis=0), X / np.abs(X).max(axis=0), atol=1e-6)
     assert data["units"][2] == 1.0  # and ordinary columns are stored as they are
+
+
+def test_counts_are_printable_on_a_terminal(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(1200, 1))
+    model = EGMM(1, random_state=0).fit(X)
+    sentences = describe(model, model.partition(X))
+    assert "in 1 200 rows of 1 feature" in sentences[0]
+    assert all(sentence.isprintable() for sentence in sentences)

@@ -1,9 +1,10 @@
 """The commands and their options; the other modules do the work and are imported on demand."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from egmm import __version__
 from egmm.belief.focal import MAX_CLUSTERS
@@ -15,8 +16,30 @@ from egmm.cli.screen import guarded
 
 TABLES = ("parquet", "csv", "feather")
 
+
+class _Flags:
+    """Help that names the values of options; a flag has none."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Options, with an empty name for the value of a flag."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class _Command(_Flags, TyperCommand):
+    """A command with readable help."""
+
+
+class _Group(_Flags, TyperGroup):
+    """The list of commands, likewise."""
+
+
 app = typer.Typer(
     name="egmm",
+    cls=_Group,
     help="Evidential clustering: which cluster each row belongs to, and which rows are open.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -40,24 +63,27 @@ def _root(
     pass
 
 
-@app.command(epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
+@app.command(cls=_Command, epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output directory.", rich_help_panel=o.OUTPUT)] = Path(
-        "egmm-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="PATH", help="Output directory.", rich_help_panel=o.OUTPUT)
+    ] = Path("egmm-demo"),
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Cluster the paper's examples and write figures and a report."""
+    """Cluster three small examples and write figures and a report."""
     from egmm.cli.demo import demo as work
 
     work(out, force=force, as_machine=json, quiet=quiet)
 
 
-@app.command(epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"))
+@app.command(
+    cls=_Command,
+    epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"),
+)
 @guarded
 def fit(
     rows: o.RowsOrNone = None,
@@ -76,6 +102,7 @@ def fit(
         typer.Option(
             "--algorithm",
             "-a",
+            metavar="NAME",
             help="An algorithm of compare. autoegmm and egmm mean --model auto and paper; others write masses, labels "
             "and figures.",
             show_default=False,
@@ -102,6 +129,7 @@ def fit(
         str | None,
         typer.Option(
             "--table",
+            metavar="NAME",
             help="Format of masses and labels: csv, parquet, feather. Default: csv for text files.",
             rich_help_panel=o.OUTPUT,
         ),
@@ -117,7 +145,7 @@ def fit(
 
     By default AutoEGMM chooses the model; --model paper fits the paper's EGMM.
     Without --out, files go to a new directory egmm-NAME.
-    Other algorithms write no model file and no report.
+    With another --algorithm, no model file and no report are written.
     """
     if table is not None:
         o.one_of("--table", table, TABLES)
@@ -195,10 +223,11 @@ def fit(
 
 
 @app.command(
+    cls=_Command,
     epilog=o.examples(
         "egmm predict flowers/model.json new.csv > assigned.csv",
         "egmm predict flowers/model.json new.csv --out assigned.parquet",
-    )
+    ),
 )
 @guarded
 def predict(
@@ -212,7 +241,11 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+            "--out",
+            "-o",
+            metavar="PATH",
+            help=".csv, .parquet or .feather. Default: CSV on standard output.",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = None,
     masses: Annotated[bool, typer.Option(help="Also write the masses of all sets.", rich_help_panel=o.OUTPUT)] = True,
@@ -239,9 +272,10 @@ def predict(
 
 
 @app.command(
+    cls=_Command,
     epilog=o.examples(
         "egmm select flowers.csv -c 1:9 --label species", "egmm select flowers.csv --covariance auto --out choice"
-    )
+    ),
 )
 @guarded
 def select(
@@ -302,9 +336,10 @@ def select(
 
 
 @app.command(
+    cls=_Command,
     epilog=o.examples(
         "egmm compare flowers.csv -c 3 --label species", "egmm compare flowers.csv -c 3 --algorithms egmm,ecm"
-    )
+    ),
 )
 @guarded
 def compare(
@@ -319,13 +354,22 @@ def compare(
     standardize: o.Standardize = False,
     clusters: Annotated[
         int,
-        typer.Option("--clusters", "-c", min=1, max=MAX_CLUSTERS, help="Number of clusters.", rich_help_panel=o.MODEL),
+        typer.Option(
+            "--clusters",
+            "-c",
+            metavar="N",
+            min=1,
+            max=MAX_CLUSTERS,
+            help="Number of clusters.",
+            rich_help_panel=o.MODEL,
+        ),
     ] = 3,
     algorithms: Annotated[
         str | None,
         typer.Option(
             "--algorithms",
-            help="Names a,b of autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, "
+            metavar="LIST",
+            help="Names a,b from autoegmm, egmm, ecm, fcm, bpec, bootgmm, ccm, nnevclus, evclus, recm, ecmdd, mecm, "
             "eknnclus, or all. Default: the first six, with --dissimilarities the last five.",
             rich_help_panel=o.MODEL,
         ),
@@ -335,7 +379,9 @@ def compare(
     reward: o.Reward = 0.8,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Table to write: .csv, .parquet or .feather.", rich_help_panel=o.OUTPUT),
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Table to write: .csv, .parquet or .feather.", rich_help_panel=o.OUTPUT
+        ),
     ] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -369,25 +415,38 @@ def compare(
 
 
 @app.command(
-    epilog=o.examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3")
+    cls=_Command,
+    epilog=o.examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3"),
 )
 @guarded
 def segment(
     images: Annotated[
-        list[Path], typer.Argument(metavar="IMAGE...", help="Picture or volume; several are modalities.")
+        list[Path],
+        typer.Argument(
+            metavar="IMAGE...", help="Image or volume; several images show one scene in several modalities."
+        ),
     ],
     mask: Annotated[
-        Path | None, typer.Option("--mask", help="Image that is non-zero where to segment.", rich_help_panel=o.DATA)
+        Path | None,
+        typer.Option(
+            "--mask", metavar="FILE", help="Image that is non-zero in the region to segment.", rich_help_panel=o.DATA
+        ),
     ] = None,
     clusters: Annotated[
         str,
         typer.Option(
-            "--clusters", "-c", help="A number, a range 2:6, a list 2,3, or auto (2:6).", rich_help_panel=o.MODEL
+            "--clusters",
+            "-c",
+            metavar="LIST",
+            help="A number, a range 2:6, a list 2,3, or auto (2:6).",
+            rich_help_panel=o.MODEL,
         ),
     ] = "auto",
     colour: Annotated[
         str,
-        typer.Option("--colour", help="Features of a colour picture: lab, rgb or grey.", rich_help_panel=o.MODEL),
+        typer.Option(
+            "--colour", metavar="NAME", help="Features of a colour picture: lab, rgb or grey.", rich_help_panel=o.MODEL
+        ),
     ] = "lab",
     spatial: Annotated[
         bool, typer.Option("--spatial", help="Use evidence of neighbours, for noisy images.", rich_help_panel=o.MODEL)
@@ -417,18 +476,25 @@ def segment(
     )
 
 
-@app.command(epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet"))
+@app.command(
+    cls=_Command, epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet")
+)
 @guarded
 def data(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Data set. Default: list the names.")] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", min=1, help="Number of rows of a simulated set.", rich_help_panel=o.DATA)
+        int | None,
+        typer.Option("--rows", metavar="N", min=1, help="Number of rows of a simulated set.", rich_help_panel=o.DATA),
     ] = None,
     seed: o.Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help=".csv, .parquet or .feather. Default: CSV on standard output.", rich_help_panel=o.OUTPUT
+            "--out",
+            "-o",
+            metavar="PATH",
+            help=".csv, .parquet or .feather. Default: CSV on standard output.",
+            rich_help_panel=o.OUTPUT,
         ),
     ] = None,
     force: o.Force = False,
@@ -444,26 +510,34 @@ def data(
 
 
 @app.command(
-    epilog=o.examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine")
+    cls=_Command,
+    epilog=o.examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine"),
 )
 @guarded
 def reproduce(
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="A table or figure, such as table:purity; repeatable."),
+        typer.Option("--only", metavar="NAME", help="A table or figure, such as table:purity; repeatable."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two runs of small sets, in two minutes.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Number of processes. Default: all cores.")
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of processes. Default: all cores.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Output directory, resumed if it exists.", rich_help_panel=o.OUTPUT)
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Output directory, resumed if it exists.", rich_help_panel=o.OUTPUT
+        ),
     ] = Path("reproduction"),
     data: Annotated[
-        Path | None, typer.Option("--data", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML.")
+        Path | None,
+        typer.Option(
+            "--data", metavar="PATH", help="Directory of the data files. Default: EGMM_DATA, packages, OpenML."
+        ),
     ] = None,
     sets: Annotated[
-        str | None, typer.Option("--sets", help="Real data sets, such as Iris,Seeds. Default: all eight.")
+        str | None,
+        typer.Option("--sets", metavar="LIST", help="Real data sets, such as Iris,Seeds. Default: all eight."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Recompute existing results.")] = False,
     force: o.Force = False,
@@ -491,7 +565,7 @@ def reproduce(
     )
 
 
-@app.command(epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
+@app.command(cls=_Command, epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
 @guarded
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json written by fit.")],

@@ -23,13 +23,13 @@ DEFAULT = ("autoegmm", "egmm", "ecm", "fcm", "bpec", "bootgmm")
 
 HEADINGS = {
     "seconds": "seconds",
-    "clusters": "clu-\nsters",
+    "clusters": "clusters",
     "open rows": "open\nrows",
     "NMI": "NMI",
     "ARI": "ARI",
-    "coverage": "cover-\nage",
-    "accuracy of sure rows": "accuracy,\nsure rows",
-    "control accuracy": "accuracy,\ncontrol",
+    "coverage": "coverage",
+    "accuracy of sure rows": "accuracy\nsure",
+    "control accuracy": "\ncontrol",
     "AURC": "AURC",
     "ECE": "ECE",
 }

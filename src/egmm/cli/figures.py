@@ -25,6 +25,9 @@ DOTS_PER_INCH = 150
 CLEAR_DOUBT = 0.05
 """Bars of masses are drawn only if some row has more doubt."""
 
+MOST_PAIRED = 6
+"""Maximum number of features drawn in pairs."""
+
 MOST_ROWS = 50_000
 """Maximum number of rows drawn."""
 
@@ -71,9 +74,15 @@ def write_figures(folder: Path, fitted: Any) -> None:
         save(map_of, folder / "uncertainty.png")
     if X.shape[1] > 2:
         figure = import_optional("matplotlib.figure", "Figures", "plot").Figure(figsize=(12, 11), layout="constrained")
-        save(plot_pairs(X, partition, figure=figure, **known), folder / "pairs.png")
+        save(plot_pairs(X, partition, features=_distinctive(fitted), figure=figure, **known), folder / "pairs.png")
     if fitted.selection is not None:
         write_selection(folder, fitted.selection)
+
+
+def _distinctive(fitted: Any) -> list[int]:
+    """The features in which the clusters differ most, in the order of the columns."""
+    differences = np.abs([profile.differences for profile in fitted.profiles]).max(axis=0)
+    return sorted(np.argsort(-differences, kind="stable")[:MOST_PAIRED].tolist())
 
 
 def _gaussians(model: Any, scaling: Scaling, square: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -35,12 +35,18 @@ from egmm.cli.output import (
 from egmm.cli.screen import CommandError, as_json, bar, counted, output_for_text, say, show_table, spaced
 from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
+from egmm.report.clusters import cross_table
 
 MOST_SETS = 12
 """Maximum number of sets on the screen, those with the most mass."""
 
 MOST_MEANS, MOST_LETTERS = 4, 16
 """Maximum number of columns with printed means, and length of their names, to fit the screen."""
+
+MOST_COLUMNS = 9
+"""Maximum number of clusters in the table of known classes on the screen."""
+
+SURE_BY_CLUSTER = "sure rows by cluster and open rows"
 
 
 def fit(
@@ -140,7 +146,23 @@ def _compared(fitted: Fitted) -> list[str]:
     """Lines on the agreement with known classes, if any."""
     if not fitted.metrics:
         return []
-    return ["", "Against the known classes", *(f"  {name:<21}  {value:.3f}" for name, value in fitted.metrics.items())]
+    table = _class_table(fitted)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [
+        "  "
+        + "  ".join([name.ljust(widths[0]), *(n.rjust(width) for n, width in zip(numbers, widths[1:], strict=True))])
+        for name, *numbers in table
+    ]
+    scores = [f"  {name:<21}  {value:.3f}" for name, value in fitted.metrics.items()]
+    return ["", f"Known classes, {SURE_BY_CLUSTER}", *lines, "", "Against the known classes", *scores]
+
+
+def _class_table(fitted: Fitted) -> list[list[str]]:
+    """Cells of the table of known classes and clusters, the heading first."""
+    found = cross_table(fitted.partition, np.asarray(fitted.data.labels), *fitted.request.decision)
+    heading = ["class", *(str(k + 1) for k in range(fitted.partition.n_clusters)), "open", "all"]
+    names = [name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…" for name in found.classes]
+    return [heading, *([name, *map(str, row)] for name, row in zip(names, found.counts, strict=True))]
 
 
 def _reproduce(source: Source, fitted: Fitted) -> str:
@@ -247,6 +269,10 @@ def show(fitted: Fitted) -> None:
     say(first)
     say()
     show_clusters(fitted)
+    if fitted.metrics and fitted.partition.n_clusters <= MOST_COLUMNS:
+        heading, *lines = _class_table(fitted)
+        say()
+        show_table(heading, lines, title=f"known classes, {SURE_BY_CLUSTER}")
     say()
     for sentence in others:
         say(sentence)

@@ -73,7 +73,7 @@ def select(
     elif not quiet:
         show_selection(selection)
         if out is not None:
-            say(f"\nWritten to {out}: {', '.join(files)}")
+            say(f"\nWritten to {out}/: {', '.join(files)}")
 
 
 def show_selection(selection: Selection) -> None:
@@ -92,9 +92,10 @@ def show_selection(selection: Selection) -> None:
         note = note or ("" if record["converged"] else "not converged")
         values = ["–" if record["failure"] else f"{record[name]:.1f}" for name in CRITERIA]
         lines.append([f"{record['n_clusters']}  {record['covariance']}", *values, f"{record['seconds']:.2f}", note])
+    lines[0][-1] = ", ".join(["chosen"] + [lines[0][-1]] * bool(lines[0][-1]))
     better = "higher" if selection.higher_is_better else "lower"
     heading = f"{counted(len(table), 'candidate')} by {selection.criterion.upper()} ({better} is better)"
-    heading += "" if selection.is_top else "; the first one is chosen by agreement"
+    heading += "" if selection.is_top else "; the first one agrees most with the others"
     signs = [f"{name.upper()} {'↑' if higher else '↓'}" for name, higher in CRITERIA.items()]
     show_table(["model", *signs, "seconds", ""], lines, title=heading, marked=0)
     say("↑ higher is better, ↓ lower is better", "dim")
@@ -156,4 +157,4 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(value[:6]) + (", ..." if len(value) > 6 else "")
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else str(value) or "none"

@@ -51,18 +51,28 @@ Dissimilarities = Annotated[
 ]
 Clusters = Annotated[
     str,
-    typer.Option("--clusters", "-c", help="A number, a range 2:8, a list 2,3,5, or auto (2:8).", rich_help_panel=MODEL),
+    typer.Option(
+        "--clusters",
+        "-c",
+        metavar="LIST",
+        help="A number, a range 2:8, a list 2,3,5, or auto (2:8).",
+        rich_help_panel=MODEL,
+    ),
 ]
 Covariance = Annotated[
     str,
     typer.Option(
-        "--covariance", help="A model such as EEE, low-rank, a list EEE,EII, or auto (all).", rich_help_panel=MODEL
+        "--covariance",
+        metavar="LIST",
+        help="A model such as EEE, low-rank, a list EEE,EII, or auto (all).",
+        rich_help_panel=MODEL,
     ),
 ]
 FitCovariance = Annotated[
     str | None,
     typer.Option(
         "--covariance",
+        metavar="LIST",
         help="A model such as EEE, low-rank, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
         show_default=False,
         rich_help_panel=MODEL,
@@ -72,6 +82,7 @@ Fit = Annotated[
     str | None,
     typer.Option(
         "--model",
+        metavar="NAME",
         help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM. Default: auto, unless an option of EGMM "
         "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty, --noise, --tails) is given.",
         show_default=False,
@@ -82,6 +93,7 @@ Rule = Annotated[
     str | None,
     typer.Option(
         "--rule",
+        metavar="NAME",
         help="Rule for each row's set: heaviest, utility or dominance. Default: utility for auto, else heaviest.",
         show_default=False,
         rich_help_panel=MODEL,
@@ -109,21 +121,29 @@ Subsamples = Annotated[
     ),
 ]
 Families = Annotated[
-    str, typer.Option("--focal-sets", help="pairs, full, singletons, simple or neighbours.", rich_help_panel=MODEL)
+    str,
+    typer.Option(
+        "--focal-sets", metavar="NAME", help="pairs, full, singletons, simple or neighbours.", rich_help_panel=MODEL
+    ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", help="Columns to cluster, a,b,c. Default: all numeric.", rich_help_panel=DATA),
+    typer.Option(
+        "--columns", metavar="LIST", help="Columns to cluster, a,b,c. Default: all numeric.", rich_help_panel=DATA
+    ),
 ]
 Id = Annotated[
     str | None,
-    typer.Option("--id", help="Column with row names. Default: detected.", rich_help_panel=DATA),
+    typer.Option("--id", metavar="COLUMN", help="Column with row names. Default: detected.", rich_help_panel=DATA),
 ]
-Exclude = Annotated[str | None, typer.Option("--exclude", help="Columns to skip, a,b,c.", rich_help_panel=DATA)]
+Exclude = Annotated[
+    str | None, typer.Option("--exclude", metavar="LIST", help="Columns to skip, a,b,c.", rich_help_panel=DATA)
+]
 Missing = Annotated[
     str | None,
     typer.Option(
         "--missing",
+        metavar="NAME",
         help="Rows with missing cells: em uses their other cells, drop skips them. Default: em for mixtures, drop "
         "for other algorithms.",
         show_default=False,
@@ -142,6 +162,7 @@ Reliability = Annotated[
     float,
     typer.Option(
         "--reliability",
+        metavar="X",
         min=0.0,
         max=1.0,
         help="Probability that a class is correct, for --semi-supervised.",
@@ -150,10 +171,13 @@ Reliability = Annotated[
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", help="Column of known classes: not clustered, but compared.", rich_help_panel=DATA),
+    typer.Option(
+        "--label", metavar="COLUMN", help="Column of known classes: not clustered, but compared.", rich_help_panel=DATA
+    ),
 ]
 LabelLeftOut = Annotated[
-    str | None, typer.Option("--label", help="Column of known classes, not clustered.", rich_help_panel=DATA)
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="Column of known classes, not clustered.", rich_help_panel=DATA),
 ]
 Header = Annotated[
     bool | None,
@@ -171,7 +195,10 @@ Standardize = Annotated[
 Criterion = Annotated[
     str,
     typer.Option(
-        "--criterion", help="Criterion for the number of clusters: ebic, bic, icl or aic.", rich_help_panel=MODEL
+        "--criterion",
+        metavar="NAME",
+        help="Criterion for the number of clusters: ebic, bic, icl or aic.",
+        rich_help_panel=MODEL,
     ),
 ]
 Seed = Annotated[
@@ -195,18 +222,19 @@ Certainty = Annotated[
     ),
 ]
 Noise = Annotated[
-    bool, typer.Option("--noise", help="Rows may belong to no cluster, but to the empty set.", rich_help_panel=MODEL)
+    bool, typer.Option("--noise", help="Allow rows that belong to no cluster (empty set).", rich_help_panel=MODEL)
 ]
 Tails = Annotated[
     str,
     typer.Option(
         "--tails",
-        help="gaussian, or t for heavy tails; t is for the covariances EII, EEI and EEE.",
+        metavar="NAME",
+        help="gaussian, or t for heavy tails, with covariance EII, EEI or EEE.",
         rich_help_panel=MODEL,
     ),
 ]
 RegCovar = Annotated[
-    str, typer.Option("--reg-covar", help="Ridge added to every variance, or auto.", rich_help_panel=MODEL)
+    str, typer.Option("--reg-covar", metavar="X", help="Ridge added to every variance, or auto.", rich_help_panel=MODEL)
 ]
 MaxIter = Annotated[
     int, typer.Option("--max-iter", metavar="N", min=1, help="Maximum number of steps of a fit.", rich_help_panel=MODEL)
@@ -217,7 +245,7 @@ Stream = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Output directory.", show_default=False, rich_help_panel=OUTPUT),
+    typer.Option("--out", "-o", metavar="PATH", help="Output directory.", show_default=False, rich_help_panel=OUTPUT),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]

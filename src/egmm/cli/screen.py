@@ -146,8 +146,9 @@ def say(text: str = "", style: str = "") -> None:
 
 def show_table(columns: Sequence[str], lines: Sequence[Sequence[str]], *, title: str = "", marked: int = -1) -> None:
     """Write a table to standard output; the first column and unnamed ones are text, the rest numbers."""
-    style: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": None, "padding": (0, 1, 0, 0)}
-    table = Table(title=escape(printable(title)) or None, pad_edge=False, **style)
+    if title:
+        say(title, "bold")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for at, name in enumerate(columns):
         table.add_column(
             escape(printable(name)), justify="left" if at == 0 or not name else "right", header_style="bold"

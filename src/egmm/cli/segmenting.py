@@ -68,8 +68,9 @@ def segment(
         voxels = int(sizes.sum())
         share = 100 * found.n_ambiguous / max(voxels, 1)
         clusters = f"{found.n_clusters} cluster{'' if found.n_clusters == 1 else 's'}"
-        say(f"{clusters} in {spaced(voxels)} voxels; {share:.1f} % are open.\n")
-        show_table(["cluster", "voxels"], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
+        noun = "pixels" if found.mask.ndim == 2 else "voxels"
+        say(f"{clusters} in {spaced(voxels)} {noun}; {share:.1f} % are open.\n")
+        show_table(["cluster", noun], [[n, spaced(int(s))] for n, s in zip(found.names, sizes, strict=True)])
         say(f"\nWritten to {target}/: {', '.join(files)}")
         if "mass.nii.gz" in files:
             say(f"mass.nii.gz holds one volume per set, in the order {', '.join(found.focal_sets.labels)}.")

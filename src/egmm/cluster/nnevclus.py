@@ -338,7 +338,7 @@ class Trained(NamedTuple):
 
 
 class LinkPrice:
-    """What links cost that the masses of their rows speak against."""
+    """Cost of links that contradict the masses of their rows."""
 
     def __init__(self, rows: Rows, links: Links, forms: PairForms, xi: float) -> None:
         ends = np.concatenate([links.must, links.cannot])
@@ -360,13 +360,13 @@ class LinkPrice:
         return price, network.backward(found, slope, self._rows.decision).flat()
 
     def _prices(self, mass: FloatArray) -> FloatArray:
-        """What a link costs with each set for the other end, (n_links, f)."""
+        """Cost of each link for each focal set of the other row, (n_links, f)."""
         together = mass @ self._together
         return np.where(self._is_must, together, 2 - together)
 
 
 class Prices(NamedTuple):
-    """What J has beside the pairs."""
+    """Terms of J other than those of the pairs."""
 
     penalty: float
     links: LinkPrice

@@ -62,15 +62,14 @@ MOST_REVIVALS = 5
 """Maximum number of times that light sets get more weight."""
 
 FIRST_LOOK = 10
-"""Steps after which fits that may be given up are tested for a collapse; then after twice as many, and so on. No fit
-recovers from a collapse, though it may go on for hundreds of steps."""
+"""Number of steps before the first test for a collapse, doubled for each further test. No fit recovers from a collapse,
+but it may continue for hundreds of steps."""
 
 LATE_LOOK = 160
 """Steps after which fits rarely recover from a cluster with too few rows, or a diverged one."""
 
 RUNNING, CONVERGED, STOPPED, LOST, FAILED = range(5)
-"""What became of a fit: still under way, arrived, at the last step allowed, given up as degenerate, at a step that
-cannot be made."""
+"""Status of a fit: running, converged, at the maximum number of steps, stopped as degenerate, or failed in a step."""
 
 
 class State(NamedTuple):
@@ -105,7 +104,7 @@ class Ascent:
     accelerate: bool
     state: State
     first_covariances: FloatArray
-    """Of the starts; a collapse is measured by them."""
+    """Covariances of the starts, the reference for a collapse."""
     gives_up: bool = False
     """Whether fits with unshared covariances stop when they degenerate."""
     status: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -228,7 +227,7 @@ class Ascent:
         return state._replace(evaluation=after, here=target), np.where(is_lost, FAILED, status)
 
     def _given_up(self, problem: Problem, state: State, status: IntArray, live: IntArray) -> IntArray:
-        """Statuses with the fits that are given up: a collapse is looked for after 10 steps, 20, 40 and so on."""
+        """Statuses after stopping degenerate fits; collapses are tested for after 10, 20, 40, ... steps."""
         n_looks = np.log2((self.n_steps + 1) / FIRST_LOOK)
         if not self.gives_up or problem.layout.is_shared:
             return status

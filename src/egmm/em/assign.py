@@ -77,7 +77,7 @@ class Reader(NamedTuple):
     engine: str
 
     def read(self, X: FloatArray, sample_weight: FloatArray | None) -> Any:
-        """What the function says of a block of rows."""
+        """Result of the function for a block of rows."""
         return self.function(X, sample_weight, model=self.model, engine=self.engine)
 
     def on(self, where: Place, dtype: Any) -> "Reader":  # noqa: ARG002

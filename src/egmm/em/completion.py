@@ -164,7 +164,7 @@ def _covariance_of(pairs: PairProducts, variances: FloatArray) -> FloatArray:
 
 
 class Completion(NamedTuple):
-    """A single Gaussian that completes rows for starts, which need no more than a guess."""
+    """A single Gaussian that completes rows for starts, where an approximation is enough."""
 
     means: FloatArray
     """(D,)."""

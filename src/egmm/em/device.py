@@ -39,11 +39,11 @@ def units_there(units: Units, where: Place, dtype: Any) -> UnitsThere:
 
 
 HERE = {"is_far", "degrees", "kappa"}
-"""Which fits are far stays on the host, where it is looked at; heavy tails are for NumPy's arrays alone."""
+"""Fields that stay on the host: `is_far` is read there, and heavy tails need NumPy arrays."""
 
 
 class Carried(NamedTuple):
-    """What a pass reads, on a device. Types are those of NumPy's arrays, whose place these take."""
+    """Inputs of a pass on a device. Annotated as the NumPy arrays that they replace."""
 
     model: Components
     shares: Any

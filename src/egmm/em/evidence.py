@@ -1,4 +1,4 @@
-r"""What else is known about rows: labels that are evidence, and links between rows.
+r"""Additional evidence about rows: labels and links.
 
 A label of row i is a mass function :math:`\mu_i` on sets of clusters. It multiplies the density of focal set
 :math:`A_j` by the plausibility :math:`Pl_i(A_j) = \sum_{B \cap A_j \ne \emptyset} \mu_i(B)`, so that
@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows that were asked for, with their places and weights; a sum that adds."""
+    """Requested rows with positions and weights; a result that adds."""
 
     places: IntArray
     rows: FloatArray
@@ -114,7 +114,7 @@ class GroupMasses(NamedTuple):
     mass: FloatArray
     """(S, M)."""
     bound: float
-    """What the rows and links add to the log-likelihood."""
+    """Contribution of labels and links to the log-likelihood."""
 
 
 def group_masses(links: Links, scores: FloatArray) -> GroupMasses:

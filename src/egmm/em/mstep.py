@@ -174,7 +174,7 @@ def are_definite(covariances: FloatArray, diagonal: bool) -> BoolArray:
 
 
 def unsound_clusters(covariances: FloatArray, diagonal: bool) -> list[int]:
-    """Clusters of one fit whose covariance, (K, D, D) or (K, D), is nothing but rounding along some direction."""
+    """Clusters of one fit whose covariance, (K, D, D) or (K, D), consists of rounding errors along some direction."""
     found = []
     for k, one in enumerate(covariances):
         matrix = np.diag(one) if diagonal else one
@@ -238,7 +238,7 @@ def overlap_matrices(set_counts: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def cluster_means(overlap: FloatArray, firsts: FloatArray, previous: FloatArray) -> FloatArray:
-    """Solve H mu = B [eq_EMV]; clusters that no row speaks of stay where they were."""
+    """Solve H mu = B [eq_EMV]; clusters without rows keep their means."""
     diagonal, is_regular = np.einsum("bkk->bk", overlap), are_determined(overlap)
     safe = np.where(is_regular[:, None, None], overlap, np.eye(overlap.shape[1]))
     means = np.linalg.solve(safe, firsts)

@@ -27,7 +27,7 @@ class Sample(NamedTuple):
         return Sample(self.rows[drawn], self.weights[drawn])
 
     def places(self, n_rows: int) -> IntArray | slice:
-        """Places of no more than `n_rows`, drawn at random: every so many of sorted rows might be all of one kind."""
+        """Positions of at most `n_rows` rows, drawn at random; equally spaced ones may be biased if rows are sorted."""
         if n_rows >= len(self.rows):
             return slice(None)
         return np.sort(np.random.default_rng(0).choice(len(self.rows), n_rows, replace=False))

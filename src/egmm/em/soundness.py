@@ -1,4 +1,4 @@
-"""What a fit must not end as: clusters without rows, covariances without extent, clusters that diverged."""
+"""Definition of degenerate fits: clusters without rows, collapsed covariances, diverged clusters."""
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
@@ -16,8 +16,8 @@ FLATTEST, MOST_RIDGE = 1e-8, 10.0
 the rows' and is little but ridge. Of clusters far apart it has little of the rows' too, but more than the ridge."""
 
 FARTHEST = 5.0
-"""A cluster without a row of its own is known from meta-clusters alone: as the third of three means at distance d from
-the centre it may be at 5d. Further out, nothing holds it."""
+"""A cluster without rows of its own is determined by meta-clusters only. If two other means are at distance d from the
+centre, it may be at 5d; farther away it is not constrained."""
 
 
 def are_degenerate(problem: Problem, evaluation: Evaluation, first: FloatArray) -> BoolArray:

@@ -1,4 +1,4 @@
-"""What passes over the rows leave behind: small arrays that add."""
+"""Results of passes over the rows: small arrays that add."""
 
 from functools import cache
 from typing import Any, NamedTuple, Self

@@ -1,4 +1,4 @@
-"""What passes over the rows tell before fits start: moments, units, a sample, and labels of the sample."""
+"""Results of the passes before fits start: moments, units, a sample, and labels of the sample."""
 
 import threading
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from egmm.rows.source import RowSource
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What passes over the rows tell before fits start, the same for all of them."""
+    """Results of the passes before fits start, shared by all fits."""
 
     shape: tuple[int, int]
     moments: DataMoments

@@ -70,7 +70,7 @@ def tailed(gaussian: FloatArray, model: Components) -> Tailed:
 
 
 def tail_sums(mass: FloatArray, pull: FloatArray, weight: FloatArray | None, model: Components) -> FloatArray:
-    """What the tails add to statistics, (B, M + 2), from masses (M, B, n) times the rows' weights.
+    """Additional statistics of heavy tails, (B, M + 2), from masses (M, B, n) times the rows' weights.
 
     Sums of m u for every set, of m times what the factor's logarithm is expected to be above u, and of the masses'
     entropy.

@@ -156,6 +156,6 @@ def colour_name(lab: Any) -> str:
         return next(name for limit, name in greys if lightness < limit)
     angle = float(np.degrees(np.arctan2(b, a))) % 360
     hue = next(name for limit, name in HUES if angle < limit)
-    if hue == "orange" and lightness < 45:
-        return "brown"
+    if hue in ("orange", "yellow") and lightness < 45:
+        return "brown" if hue == "orange" else "olive"
     return f"dark {hue}" if lightness < 35 else f"light {hue}" if lightness > 75 else hue

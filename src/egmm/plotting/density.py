@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 
 from egmm._checks import FloatArray, check_finite_matrix, check_integer
+from egmm.plotting.limits import write_caption
 from egmm.plotting.style import PALETTE, axes_or_new, ground, ink
 from egmm.plotting.view import View, check_spreads, view_of
 
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 """Share of the rows inside each contour."""
+
+NEGLIGIBLE = 1e-3
+"""Components with less of the probability do not widen the view."""
 
 GRID = 160
 
@@ -73,7 +77,8 @@ def plot_density(
     from matplotlib import colormaps, patheffects  # noqa: PLC0415
 
     reach = 3.6 * np.sqrt(np.einsum("jkk->jk", spreads))
-    low, high = (points - reach).min(axis=0), (points + reach).max(axis=0)
+    seen = share > NEGLIGIBLE * share.sum()
+    low, high = (points - reach)[seen].min(axis=0), (points + reach)[seen].max(axis=0)
     x, y = (np.linspace(low[k], high[k], GRID) for k in (0, 1))
     density = _mixture_density(np.stack(np.meshgrid(x, y), axis=-1), share, points, spreads)
     heights = _levels(share, points, spreads)
@@ -84,6 +89,7 @@ def plot_density(
     for text in ax.clabel(contours, fmt=inside, fontsize="x-small", inline_spacing=1, zorder=2.6):
         text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground=ground(ax))])  # legible over rows
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
+    write_caption(ax, [*([plane.kind] if plane.kind else []), "share of the mixture inside each contour"])
     return ax
 
 

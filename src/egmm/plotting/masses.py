@@ -1,4 +1,4 @@
-"""Mass functions as bars, one stack per object."""
+"""Mass functions as bars, one stack per row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from egmm.belief.partition import CredalPartition, check_partition
 from egmm.plotting.style import MOST_MIXED, axes_or_new, bar_colours, legend_rows, plain, short_label
 
 MOST_BARS = 60
-"""Default maximum number of objects; narrower bars could not be hatched."""
+"""Default maximum number of rows; narrower bars could not be hatched."""
 
 MOST_NAMED = 30
-"""Number of objects whose names fit below the bars."""
+"""Number of rows whose names fit below the bars."""
 
 VISIBLE_MASS = 0.005
 """Sets that never exceed this mass are omitted from the legend."""
 
 LEGEND_ROWS, LEGEND_COLUMNS = 14, 2
-"""Maximum number of sets in the legend, the heaviest among the objects drawn."""
+"""Maximum number of sets in the legend, the heaviest among the rows drawn."""
 
 HATCHES = {0: None, 1: None, 2: "//"}
 """Hatching by set size; larger sets are cross-hatched."""
@@ -33,16 +33,16 @@ def plot_masses(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the mass function of each object as a stacked bar; sets of several clusters are hatched (up to 60 objects).
+    """Draw the mass function of each row as a stacked bar; sets of several clusters are hatched (up to 60 rows).
 
     Parameters
     ----------
     partition : CredalPartition
         Masses.
     rows : array-like of int, default=None
-        Objects to draw, counted from zero, in order. None means all, or the 60 least sure ones if there are more.
+        Rows to draw, counted from zero, in order. None means all, or the 60 least sure ones if there are more.
     names : sequence of str, default=None
-        Names of the objects; None means the partition's `index`, or their numbers, counted from one as in the paper.
+        Names of the rows; None means the partition's `index`, or their numbers, counted from one as in the paper.
     legend : bool, default=True
         Whether to list the sets: at most the 28 heaviest, fewer in a small figure.
     ax : matplotlib Axes, default=None
@@ -58,7 +58,7 @@ def plot_masses(
     >>> from egmm.datasets import make_diamond
     >>> X, _ = make_diamond()
     >>> ax = plot_masses(EGMM(2, reg_covar=0.01, random_state=0).fit(X).partition(X))
-    >>> len(ax.patches)  # 11 objects, 3 sets
+    >>> len(ax.patches)  # 11 rows, 3 sets
     33
     """
     check_partition("partition", partition)
@@ -66,7 +66,7 @@ def plot_masses(
     chosen = _rows(partition, rows)
     mass, focal = partition.mass[chosen], partition.focal_sets
     if names is not None and len(names) != len(chosen):
-        raise ValueError(f"names must have {len(chosen)} entries, one per object; got {len(names)}.")
+        raise ValueError(f"names must have {len(chosen)} entries, one per row; got {len(names)}.")
     positions, base = np.arange(len(chosen)), np.zeros(len(chosen))
     is_crowded, are_slivers = len(chosen) > MOST_NAMED, len(chosen) > MOST_BARS
     visible = np.flatnonzero(mass.max(axis=0) > VISIBLE_MASS)
@@ -94,7 +94,7 @@ def plot_masses(
     )
     of = "" if rows is not None or len(chosen) == len(partition) else f" of {len(partition)}, least sure first"
     ax.set(
-        xlabel=f"{len(chosen)} objects{of}" if is_crowded else "object",
+        xlabel=f"{len(chosen)} rows{of}" if is_crowded else "row",
         ylabel="mass",
         ylim=(0, 1),
         xlim=(-0.6, len(chosen) - 0.4),

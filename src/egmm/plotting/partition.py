@@ -39,7 +39,7 @@ ELLIPSE_SHARE = 1.0 - np.exp(-0.5 * ELLIPSE_RADIUS**2)
 """Share of a cluster's rows inside its ellipse in the plane."""
 
 CONFIDENCE = 0.95
-"""That a region holds a true mean."""
+"""Probability that the region contains the true mean."""
 
 MANY_ROWS = 3000
 """With more rows, clusters are outlined by a density contour: a hull would follow the outermost rows."""

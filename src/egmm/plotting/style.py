@@ -17,7 +17,7 @@ MORE_COLOURS = ("#4444FF", "#AACC77", "#DD0044", "#8877FF", "#EEBBBB", "#55DDEE"
 
 MARKERS = "osD^vP*X<>phdH"
 
-MOST_MIXED = 6
+MOST_MIXED = 4
 """Maximum number of sets whose mixed colours can be distinguished."""
 
 META_MARKERS = "^sDvPX<>ph*dH8"

@@ -90,7 +90,8 @@ def plot_uncertainty(
     colours = cluster_colours(partition.n_clusters)[partition.labels()[some]]
     look = {"s": 0.6 * marker_area(len(some)), "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
     ax.scatter(*points[some].T, c=colours, rasterized=len(some) > 2000, **look)
-    write_caption(ax, [part for part in (plane.kind, *outside_note(n_outside)) if part])
+    meant = "map of the expected row at each point" if rows.shape[1] > 2 else ""
+    write_caption(ax, [part for part in (plane.kind, meant, *outside_note(n_outside)) if part])
     ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
     return ax
 

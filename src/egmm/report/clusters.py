@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -23,6 +23,9 @@ STRONGEST = 3.0
 """Difference, in within-cluster standard deviations, with the strongest colour."""
 
 MOST_RULES = 8
+LEAST_AGREEMENT = 0.5
+"""Rules that agree with fewer rows explain too little to be shown."""
+
 MOST_EXPLAINED = 20_000
 """Maximum number of rows for finding rules; a sample if there are more."""
 
@@ -111,22 +114,40 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e7 else f"{value:.0f}"
 
 
-def _cross_table(partition: CredalPartition, classes: Any, rule: str, reward: float) -> str:
+class CrossTable(NamedTuple):
+    """Known classes against clusters."""
+
+    classes: list[str]
+    counts: list[list[int]]
+    """For each class its sure rows in each cluster, its open rows, and all its rows."""
+    n_classes: int
+    """Number of all classes, those that are not listed included."""
+
+
+def cross_table(partition: CredalPartition, classes: Any, rule: str, reward: float) -> CrossTable:
+    """Count the rows of the most frequent classes by cluster; classes are text, empty for rows without one."""
     known = np.flatnonzero(classes != "")
-    values, counts = np.unique(classes[known], return_counts=True)
-    listed = values[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+    values, sizes = np.unique(classes[known], return_counts=True)
+    listed = sorted(values[np.argsort(-sizes, kind="stable")[:MOST_CLASSES]])
     sure = partition.lower("mass" if rule == "heaviest" else rule, reward)[known]
-    n_clusters = partition.n_clusters
+    counts = []
+    for value in listed:
+        here = sure[classes[known] == value]
+        counts.append([*here.sum(axis=0).tolist(), int((~here.any(axis=1)).sum()), len(here)])
+    return CrossTable([str(value) for value in listed], counts, len(values))
+
+
+def _cross_table(partition: CredalPartition, classes: Any, rule: str, reward: float) -> str:
+    found, known, n_clusters = cross_table(partition, classes, rule, reward), classes != "", partition.n_clusters
     head = "".join(f"<th>{_swatch(k, n_clusters)}{k + 1}</th>" for k in range(n_clusters))
     lines = []
-    for value in sorted(listed):
-        here = sure[classes[known] == value]
-        numbers = [*here.sum(axis=0).tolist(), int((~here.any(axis=1)).sum()), len(here)]
+    for value, numbers in zip(found.classes, found.counts, strict=True):
         cells = "".join(f"<td>{count or '·'}</td>" for count in numbers)
-        lines.append(f'<tr><th class="text">{escape(str(value))}</th>{cells}</tr>')
+        lines.append(f'<tr><th class="text">{escape(value)}</th>{cells}</tr>')
     head = f"<tr><th>class</th>{head}<th>open</th><th>all</th></tr>"
     table = f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
-    more = f" The {len(listed)} most frequent of {len(values)} classes." if len(values) > len(listed) else ""
+    n_listed = len(found.classes)
+    more = f" The {n_listed} most frequent of {found.n_classes} classes." if found.n_classes > n_listed else ""
     labels = partition.labels()[known]
     scores = f"ARI {ari(classes[known], labels):.3f}, NMI {nmi(classes[known], labels):.3f}"
     said = f"Sure rows of each known class by cluster, and open rows.{more}"
@@ -153,6 +174,11 @@ def _rules(partition: CredalPartition, X: Any, names: Sequence[str]) -> str:
     if (partition.focal_sets.cardinalities[partition[some].sets()] == 0).all():
         return ""
     found = explain(partition[some], X[some], feature_names=list(names), max_leaves=MOST_RULES)
+    agreement = sum(rule.rows * rule.agreement for rule in found.rules) / len(some)
+    if agreement < LEAST_AGREEMENT:
+        share = f"{100 * agreement:.0f} %"
+        note = f"The best {MOST_RULES} rules agree with the sets of only {share} of the rows; they are not shown."
+        return _section("rules", "Rules", f'<p class="note">{note}</p>')
     lines = [
         f'<tr><td class="text">{escape(" and ".join(rule.conditions) or "all rows")}</td>'
         f"<td>{escape(rule.label)}</td>"

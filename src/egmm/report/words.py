@@ -28,7 +28,7 @@ def describe(
     partition : CredalPartition
         Masses of the rows it was fitted to.
     outliers : ndarray of bool of shape (n_samples,), default=None
-        Rows far from every component, as from ``model.outliers(X)``.
+        Rows far from every cluster, as from ``model.outliers(X)``.
     selection : Selection, default=None
         Candidates that the model was chosen from.
     rule : {'heaviest', 'utility', 'dominance'}, default='heaviest'
@@ -146,7 +146,7 @@ def _outlying(found: int, n_rows: int, *, is_noise: bool) -> str:
     one, several, what = (
         ("belongs", "belong", "to no cluster: the empty set is the heaviest")
         if is_noise
-        else ("lies", "lie", "far from every component")
+        else ("lies", "lie", "far from every cluster")
     )
     if not found:
         return f"No row {one} {what}."
@@ -172,7 +172,7 @@ def _fit(model: Any) -> list[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\u202f")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
 
 
 def _share(number: int, total: int) -> str:
