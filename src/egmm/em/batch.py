@@ -20,7 +20,6 @@ from egmm.em.problem import Problem
 from egmm.em.sample import Sample
 from egmm.em.specification import Specification
 from egmm.em.start import LOW_RANK_RIDGE, RIDGE, make_ridge
-from egmm.em.statistics import Moments
 from egmm.em.summary import DataSummary
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
@@ -111,7 +110,8 @@ class Batch:
         units, n_clusters = self.summary.units, self.layout.shares.shape[1]
         models = [self.specifications[number] for number in owner]
         terms = [prior_terms(model.prior, n_clusters, model.covariance, units) for model in models]
-        whole, complete = (self._row_totals(part, len(models)) for part in total)
+        totals = partial(RowTotals.of, units=units, diagonal=self.layout.diagonal, n_fits=len(models))
+        whole, complete = map(totals, total)
         return Settings(
             np.array([model.covariance for model in models]),
             ridge,
@@ -119,12 +119,6 @@ class Batch:
             *whole,
             complete,
         )
-
-    def _row_totals(self, total: Moments, n_fits: int) -> RowTotals:
-        scatter = self.summary.units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
-        if self.layout.diagonal and scatter.ndim == 2:
-            scatter = np.diagonal(scatter)
-        return RowTotals(np.full(n_fits, total.weight), np.broadcast_to(scatter, (n_fits, *scatter.shape)))
 
     def problem(
         self, rows: RowSource, total: DataMoments, ridge: FloatArray, owner: IntArray, layout: Layout | None = None

@@ -11,6 +11,7 @@ from egmm.em.covariance import SHARED, is_diagonal, monomial_kind
 from egmm.em.noise import Box
 from egmm.em.parameters import is_meta, is_single
 from egmm.em.prior import PriorTerms
+from egmm.em.statistics import Moments, Units
 
 
 class RowTotals(NamedTuple):
@@ -20,6 +21,14 @@ class RowTotals(NamedTuple):
     """(B,)."""
     scatter: FloatArray
     """(B, D, D) about the centre, or (B, D)."""
+
+    @classmethod
+    def of(cls, total: Moments, units: Units, *, diagonal: bool, n_fits: int = 1) -> "RowTotals":
+        """Moments of rows in the units of fits, the same for each; of `diagonal` models without products."""
+        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
+        if diagonal and scatter.ndim == 2:
+            scatter = np.diagonal(scatter)
+        return cls(np.full(n_fits, total.weight), np.broadcast_to(scatter, (n_fits, *scatter.shape)))
 
 
 class Settings(NamedTuple):

@@ -152,15 +152,13 @@ class Problem:
         units, diagonal = Units.of(total), is_diagonal(covariance)
         options: dict[str, Any] = {"noise": noise, "tails": tails, "n_factors": n_factors}
         layout = Layout.of(covariance, shares, units.scale, certainty, **options)
-        scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
-        scatter = np.diagonal(scatter) if diagonal and scatter.ndim == 2 else scatter
+        totals = RowTotals.of(total, units, diagonal=diagonal)
         settings = Settings(
             np.array([covariance]),
             units.squares(ridge)[None],
             prior_terms(prior, shares.shape[1], covariance, units),
-            np.array([total.weight]),
-            scatter[None],
-            RowTotals(np.array([total.weight]), scatter[None]),
+            *totals,
+            totals,
         )
         return cls(rows, units, layout, settings, engine)
 

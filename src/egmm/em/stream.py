@@ -23,7 +23,7 @@ from egmm.em.layout import RowTotals
 from egmm.em.parameters import Parameters, components, focal_gaussians, is_single, precision_factors
 from egmm.em.problem import Problem
 from egmm.em.specification import FitResult
-from egmm.em.statistics import Moments, Statistics, products
+from egmm.em.statistics import Statistics, products
 from egmm.em.tails import implied_logs
 from egmm.rows.array import ArrayRows
 from egmm.rows.source import RowSource
@@ -69,7 +69,8 @@ class Stream:
     def after(self, rows: RowSource, batch: DataMoments) -> "Stream":
         """Return what is known after a batch with these moments."""
         problem, before = self.problem, self.statistics
-        whole, complete = (_in_units(part, problem) for part in batch)
+        units, diagonal = problem.units, problem.layout.diagonal
+        whole, complete = (RowTotals.of(part.about(units.centre), units, diagonal=diagonal) for part in batch)
         settings = problem.settings._replace(weight=whole.weight, scatter=whole.scatter, reference=complete)
         if batch.has_missing:
             problem, before = _with_missing(problem, before)
@@ -93,16 +94,6 @@ class Stream:
         open_part = float(entropy(found.statistics, found.model)[0]) / n_rows
         mean_entropy = (1 - step) * self.mean_entropy + step * open_part
         return Stream(problem, params, statistics, seen, log_likelihood, mean_entropy, is_proper)
-
-
-def _in_units(total: Moments, problem: Problem) -> RowTotals:
-    """Moments of a batch in the units of the stream."""
-    units = problem.units
-    total = total.about(units.centre)
-    scatter = units.covariances_in(total.scatter, diagonal=total.scatter.ndim == 1)
-    if problem.layout.diagonal and scatter.ndim == 2:
-        scatter = np.diagonal(scatter)
-    return RowTotals(np.array([total.weight]), scatter[None])
 
 
 def _with_missing(problem: Problem, statistics: Statistics) -> tuple[Problem, Statistics]:
