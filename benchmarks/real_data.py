@@ -216,7 +216,7 @@ def utility(sets: np.ndarray, y: np.ndarray) -> float:
 
 
 def links() -> None:
-    """Two bananas with 400 links: two clusters with one covariance each other's, and of their own."""
+    """Two bananas with 400 links: two clusters with a shared covariance, and with one each."""
     table: Table = defaultdict(list)
     for seed in range(8):
         X, y = make_bananas(300, random_state=seed)
