@@ -117,6 +117,9 @@ def test_models_without_standard_errors_are_refused(two_overlapping):
         EGMM(2, covariance="VEE", random_state=0).fit(X).standard_errors(X)
     with pytest.raises(ValueError, match="got prior=None and certainty=1; fit with prior=None and certainty=0"):
         EGMM(2, certainty=1.0, random_state=0).fit(X).standard_errors(X)
+    for options in ({"noise": True}, {"tails": "t"}):
+        with pytest.raises(ValueError, match="standard errors are known for Gaussians alone, got noise="):
+            EGMM(2, random_state=0, **options).fit(X).standard_errors(X)
     model = EGMM(2, random_state=0).fit(X)
     with pytest.raises(ValueError, match="no strict maximum at the fitted parameters; pass the rows it was fitted to"):
         model.standard_errors(X[:3] * 30)

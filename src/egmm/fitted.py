@@ -215,7 +215,8 @@ class FittedMixture(MixtureState):
 
         They are those of the sandwich :math:`H^{-1} I H^{-1}`, with the observed information H and the sum I of the
         outer products of the rows' scores, and hold also where clusters are not quite Gaussian. The models EII, VII,
-        EEI, VVI, EEE and VVV have them, without `prior` and `certainty`.
+        EEI, VVI, EEE and VVV have them, without `prior`, `certainty`, `noise` and heavy tails, from complete rows.
+        Labels and links of the fit are not counted.
 
         Parameters
         ----------

@@ -78,6 +78,11 @@ def _check(model: Any) -> None:
             f"standard errors are known for covariance {', '.join(LINEAR_TIES)}, got {model.covariance_!r}; "
             "for others, refit resampled rows."
         )
+    if model.noise or model.tails != "gaussian":
+        raise ValueError(
+            f"standard errors are known for Gaussians alone, got noise={model.noise} and tails={model.tails!r}; refit "
+            "resampled rows."
+        )
     if model.prior is not None or model.certainty > 0:
         raise ValueError(
             f"standard errors are those of maximum likelihood, got prior={model.prior!r} and "

@@ -11,6 +11,8 @@ import oracles
 from egmm.em import assign
 from egmm.em.covariance import MODELS, SHARED
 from egmm.em.incomplete import groups_of, pattern_order
+from egmm.em.mstep import cluster_moments
+from egmm.em.parameters import components
 from egmm.em.statistics import products
 from em.problems import ascend, found_of, problem_of, start_of
 
@@ -110,6 +112,41 @@ def test_the_step_of_a_shared_covariance_is_that_of_expected_rows(rng, holes, co
     np.testing.assert_allclose(got.weights, counts / counts.sum(), rtol=1e-12)
     np.testing.assert_allclose(got.means, means, rtol=1e-12)
     np.testing.assert_allclose(got.covariances[0], expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("covariance", MODELS)
+def test_a_step_is_that_of_statistics_by_loops(rng, holes, covariance) -> None:
+    """The M-step of what loops over rows, sets and cells add up is that of the pass, to twelve digits."""
+    X, whole, labels = holes
+    problem = problem_of(X, "pairs", 3, covariance)
+    params = start_of(problem_of(whole, "pairs", 3, covariance), labels)
+    params = params._replace(weights=rng.dirichlet(np.ones(7))[None])
+    evaluation, layout, scale = problem.evaluate(params), problem.layout, problem.units.scale
+    found = found_of(problem, params)
+    means, covariances = (found.means - problem.units.centre) / scale, found.covariances / scale / scale[:, None]
+    truth = oracles.Mixture(
+        oracles.family("pairs", 3), found.weights, means, covariances[0] if covariance in SHARED else covariances
+    )
+    counts, firsts, seconds, _ = expectations(truth, (X - problem.units.centre) / scale, np.ones(len(X)))
+    shares = np.array([[1 / len(s) if k in s else 0.0 for k in range(3)] for s in truth.sets])
+    first, second = products(3, layout.second_kind)
+    of_sets, parts = seconds[:, first, second], [(shares.T @ counts)[:, None], shares.T @ firsts]
+    pooled = evaluation.statistics.pooled
+    if covariance in SHARED:
+        complete = problem.settings.reference.scatter[0]
+        pooled = (of_sets.sum(axis=0) - (complete if layout.diagonal else complete[first, second]))[None]
+    else:
+        parts.append(shares.T @ of_sets)
+    looped = evaluation.statistics._replace(
+        set_counts=counts[None], sums=np.concatenate(parts, axis=1)[None], pooled=pooled
+    )
+    evaluated = components(params, layout.shares, layout.kind, layout.log_noise)
+    moments = cluster_moments(looped, params, evaluated, problem.settings, layout)
+    expected, _ = problem.maximise(moments.vector(layout), params)
+    after, _ = problem.maximise(evaluation.vector, params)
+    np.testing.assert_allclose(after.weights, expected.weights, rtol=1e-12)
+    np.testing.assert_allclose(after.means, expected.means, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(after.covariances, expected.covariances, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("accelerate", [False, True])
