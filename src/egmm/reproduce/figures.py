@@ -134,7 +134,7 @@ def brain(results: Results, plan: Plan) -> Any:  # noqa: ARG001
 def imprecision(results: Results, plan: Plan) -> Any:
     """Accuracy of all rows, and of sure rows."""
     rows = list(plan.datasets)[::-1]
-    axes = unseen_axes(1, len(IMPRECISE), (4.1, 0.36 * len(rows) + 1.3), sharex=True, sharey=True)[0]
+    axes = unseen_axes(1, len(IMPRECISE), (3.6, 0.36 * len(rows) + 1.3), sharex=True, sharey=True)[0]
     for ax, name in zip(axes, IMPRECISE, strict=True):
         for at, row in enumerate(rows):
             found = {

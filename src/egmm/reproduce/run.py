@@ -126,7 +126,7 @@ def reproduce(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = reproduce(folder, only=["table:imprecision"], plan=Plan(runs=1, datasets=("Iris",), n_bootstrap=15))
     >>> made.n_computed, list(made.sheets)
-    (7, ['glance', 'imprecision'])
+    (9, ['glance', 'imprecision'])
     """
     began = time.monotonic()
     wanted = _check_items(ITEMS if only is None else list(only))
