@@ -93,12 +93,12 @@ class MixtureState(Documented, TransformerMixin, BaseEstimator):
 
     @property
     def loadings_(self) -> FloatArray:
-        """Loadings of the factors of a low-rank covariance, (n_features, n_factors_)."""
+        """Loadings of the factors of a low-rank covariance, one column per factor."""
         return self._low_rank("loadings_")[:, 1:]
 
     @property
     def noise_variances_(self) -> FloatArray:
-        """Variances that factors leave of the features, of a low-rank covariance, (n_features,)."""
+        """Noise variances of a low-rank covariance, the variances that factors do not explain, (n_features,)."""
         return self._low_rank("noise_variances_")[:, 0]
 
     @property
