@@ -8,8 +8,8 @@ The search fits 14 models with 2 to 9 clusters. Ours has focal sets (pairs) besi
 classical mixtures from its hierarchical start. R and mclust come from Debian's r-cran-mclust; without them only our
 times are printed. Searches are given in processor time, the shortest of several: mclust uses one core, `select_model`
 all. mclust stops at a last gain of 1e-5 of the log-likelihood, which is about 1e-4 per row on the simulated rows; ours,
-by default, where 1e-6 per row is left. Our first search over the simulated rows compiles the kernel, unless it is in
-the cache.
+by default, where it expects less than 1e-6 per row; on a plateau more may be left. Our first search over the simulated
+rows compiles the kernel, unless it is in the cache.
 """
 
 import argparse
