@@ -61,7 +61,7 @@ def test_every_call_descends_from_where_it_starts(rng, model):
     counts, scatters = np.array([30.0, 12.0, 55.0, 9.0]), random_scatters(rng, 4, 5)
     at = solve(model, counts, random_scatters(rng, 4, 5))
     values = [celeux_govaert_objective(counts, scatters, at)]
-    for _ in range(30):
+    for _ in range(60):
         if is_diagonal(model):
             diagonals = fit_covariances(model, counts, np.einsum("kdd->kd", scatters), np.einsum("kdd->kd", at))
             at = diagonals[:, :, None] * np.eye(5)

@@ -25,9 +25,6 @@ MAX_INNER = 50
 """Most iterations inside one M-step. Ten to thirty do, unless scatters are all but singular; each lowers f, so a cap
 keeps EM monotone."""
 
-TURN_SWEEPS = 2
-"""Maximum number of sweeps over the planes of a common orientation; the next M-step continues."""
-
 
 class Start(NamedTuple):
     """Start and iteration limit of a model without closed form."""
@@ -173,11 +170,11 @@ def _vve(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
 
 
 def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
-    """One orientation for all clusters: plane rotations and the diagonal model `along_axes`, in turn.
+    """One orientation for all clusters: a sweep of plane rotations, then the diagonal model `along_axes`.
 
-    With variances v_kd along the axes, turning axes d and e by an angle changes only
-    sum_k (1/v_kd - 1/v_ke) u' W_k u, u the new axis d: the best u is an eigenvector of a 2 x 2 matrix. Turning disjoint
-    pairs of axes together is exact, so a sweep over all pairs is D - 1 vectorised steps.
+    One sweep lowers f, and the next M-step continues. With variances v_kd along the axes, turning axes d and e by an
+    angle changes only sum_k (1/v_kd - 1/v_ke) u' W_k u, u the new axis d: the best u is an eigenvector of a 2 x 2
+    matrix. Turning disjoint pairs of axes together is exact, so a sweep over all pairs is D - 1 vectorised steps.
     """
     fit = _DIAGONAL[along_axes]
     axes = np.linalg.eigh(scatters.sum(axis=-3))[1] if start.previous is None else common_axes(start.previous)
@@ -185,19 +182,17 @@ def _common_axes(along_axes: str, counts: FloatArray, scatters: FloatArray, star
     # problems last NumPy does so in long loops.
     turning = np.concatenate([axes[..., None, :, :], scatters @ axes[..., None, :, :]], axis=-3).T.copy()
     along = _across(turning, turning)
-    variances = fit(counts, along.T, start)
-    for _ in range(min(TURN_SWEEPS, start.max_inner)):
-        for first, second in _disjoint_pairs(scatters.shape[-1]):
-            one, two = turning[first], turning[second]
-            across, gap = _across(one, two), along[second] - along[first]
-            cos, sin = _best_turn(1 / variances.T, gap, across, first, second)
-            turning[first] = cos[:, None] * one + sin[:, None] * two
-            turning[second] = cos[:, None] * two - sin[:, None] * one
-            added = sin * (sin * gap + 2 * cos * across)
-            along[first] += added
-            along[second] -= added
-            variances = fit(counts, along.T, start)
-    return _assemble(turning[:, :, :1].T, variances)
+    precisions = 1 / fit(counts, along.T, start).T
+    for first, second in _disjoint_pairs(scatters.shape[-1]):
+        one, two = turning[first], turning[second]
+        across, gap = _across(one, two), along[second] - along[first]
+        cos, sin = _best_turn(precisions, gap, across, first, second)
+        turning[first] = cos[:, None] * one + sin[:, None] * two
+        turning[second] = cos[:, None] * two - sin[:, None] * one
+        added = sin * (sin * gap + 2 * cos * across)
+        along[first] += added
+        along[second] -= added
+    return _assemble(turning[:, :, :1].T, fit(counts, along.T, start))
 
 
 def _across(one: FloatArray, two: FloatArray) -> FloatArray:
