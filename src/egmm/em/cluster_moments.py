@@ -7,8 +7,8 @@ meta-cluster adds are substituted. Cluster k's statistics plus, for each set j o
 
 are those of a cluster on its own, E being moments that the parameters expect. For covariances the weight is
 :math:`w_{jk} (1 + |\mu_k - \nu_j|^2_{P_k})`: a precision also moves the means of the sets, by as much as they are away,
-and with less weight steps would overshoot. Where the M-step's condition holds the correction vanishes; with singletons
-there is none.
+and with less weight steps would overshoot. Spherical clusters (VII) have one variance for all D features, which share the
+move; it is divided by D. Where the M-step's condition holds the correction vanishes; with singletons there is none.
 """
 
 from typing import NamedTuple
@@ -84,7 +84,9 @@ def cluster_moments(
     focal_means, focal_covariances = evaluated.focal.means[:, meta], evaluated.focal.covariances[:, meta]
     factors = evaluated.components.factors
     widths = per_member * _widths(focal_covariances, factors, layout.diagonal)
-    gained, spread = widths.sum(axis=1), (widths * (1 + _distances(params, focal_means, factors))).sum(axis=1)
+    moved = _distances(params, focal_means, factors)
+    moved = np.where((settings.model == "VII")[:, None, None], moved / dim, moved)
+    gained, spread = widths.sum(axis=1), (widths * (1 + moved)).sum(axis=1)
     alone = set_counts[:, ~meta] @ shares[~meta]
     own = spread[..., None] * _covariance_entries(params.covariances, layout)
     own = own + gained[..., None] * params.means[..., first] * params.means[..., second]
