@@ -1,26 +1,36 @@
 """Is the consensus of models better calibrated than its rivals? Labelled sets in, tables out.
 
-    python benchmarks/consensus.py                # simulated sets
-    python benchmarks/consensus.py sets/*.csv     # real ones, as `labelled_sets.py` writes them: the class comes last
+    python benchmarks/consensus.py RESULTS.jsonl               # simulated sets
+    python benchmarks/consensus.py RESULTS.jsonl sets/*.csv    # real ones, by `labelled_sets.py`: the class comes last
 
 Every set is standardised and clustered with its number of classes. Each utility is scored with the sets chosen for its
 reward. Differences are AutoEGMM minus the rival, with their standard errors. A set is unbalanced
 where the largest class has more than one and a half times its equal share of the rows; both kinds have a table.
+
+A line of RESULTS.jsonl is one method on one set; a run goes on where the last one has ended. A method that takes more
+than `--seconds` on a set fails there. The tables have the sets on which no method failed; bootGMM, which takes longest,
+has a table of its own with the sets it ended on.
 """
 
-import sys
+import argparse
+import json
+import signal
+import subprocess
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mclust import mclust_probabilities
 from sklearn.mixture import GaussianMixture
 
 from egmm import ECM, EGMM, AutoEGMM, BootGMM, CredalPartition
-from egmm.metrics import ari, aurc, coverage, discounted_utility, expected_calibration_error
+from egmm.metrics import ari, aurc, coverage, credal_rand_index, discounted_utility, expected_calibration_error
 
 N_SIMULATED = 128
-MEASURES = ("AURC", "u65", "u80", "ARI", "ECE", "open", "class in set")
+OURS, SLOWEST = "AutoEGMM", "bootGMM"
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -50,43 +60,52 @@ def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(X), np.array(y)
 
 
-def rivals(n_clusters: int) -> dict[str, Callable[[np.ndarray], CredalPartition]]:
-    def of(estimator: object) -> Callable[[np.ndarray], CredalPartition]:
-        return lambda X: estimator.fit(X).partition(X)  # type: ignore[attr-defined]
+Fit = Callable[[np.ndarray], dict[str, CredalPartition]]
+"""The partitions of rows by one fit, by name."""
 
-    def plain(kind: str) -> Callable[[np.ndarray], CredalPartition]:
+
+def methods(n_clusters: int) -> dict[str, Fit]:
+    def of(name: str, estimator: Any) -> Fit:
+        return lambda X: {name: estimator.fit(X).partition(X)}
+
+    def plain(name: str, kind: str) -> Fit:
         model = GaussianMixture(n_clusters, covariance_type=kind, n_init=5, random_state=0)
-        return lambda X: CredalPartition.from_probabilities(model.fit(X).predict_proba(X))
+        return lambda X: {name: CredalPartition.from_probabilities(model.fit(X).predict_proba(X))}
 
-    def mclust(X: np.ndarray) -> CredalPartition:
+    def ours(X: np.ndarray) -> dict[str, CredalPartition]:
+        model = AutoEGMM([n_clusters], random_state=0, n_jobs=1).fit(X)
+        return {OURS: model.partition(X), "selected model": model.best_.partition(X)}
+
+    def mclust(X: np.ndarray) -> dict[str, CredalPartition]:
         found = mclust_probabilities(X, range(n_clusters, n_clusters + 1))
         if found is None:
             raise ValueError("mclust found no mixture, or is not installed")
-        return CredalPartition.from_probabilities(found)
+        return {"mclust": CredalPartition.from_probabilities(found)}
 
     return {
-        "AutoEGMM": of(AutoEGMM([n_clusters], random_state=0)),
-        "selected model": of(AutoEGMM([n_clusters], consensus=False, random_state=0)),
-        "EGMM, one covariance": of(EGMM(n_clusters, random_state=0)),
-        "scikit-learn full": plain("full"),
-        "scikit-learn tied": plain("tied"),
-        "bootGMM": of(BootGMM(n_clusters, random_state=0)),
-        "ECM": of(ECM(n_clusters, random_state=0)),
         "mclust": mclust,
+        "scikit-learn full": plain("scikit-learn full", "full"),
+        "scikit-learn tied": plain("scikit-learn tied", "tied"),
+        "ECM": of("ECM", ECM(n_clusters, random_state=0)),
+        "EGMM, one covariance": of("EGMM, one covariance", EGMM(n_clusters, random_state=0)),
+        OURS: ours,
+        SLOWEST: of(SLOWEST, BootGMM(n_clusters, random_state=0, n_jobs=1)),
     }
 
 
-def measure(y: np.ndarray, partition: CredalPartition) -> list[float]:
+def measure(y: np.ndarray, partition: CredalPartition) -> dict[str, float]:
     sets = {reward: partition.sets("utility", reward) for reward in (0.65, 0.8)}
-    return [
-        aurc(y, partition),
-        discounted_utility(y, sets[0.65], reward=0.65),
-        discounted_utility(y, sets[0.8], reward=0.8),
-        ari(y, partition.labels()),
-        expected_calibration_error(y, partition),
-        float(partition.is_open("utility").mean()),
-        coverage(y, sets[0.8]),
-    ]
+    truth = CredalPartition.from_labels(np.unique(y, return_inverse=True)[1])
+    return {
+        "AURC": aurc(y, partition),
+        "u65": discounted_utility(y, sets[0.65], reward=0.65),
+        "u80": discounted_utility(y, sets[0.8], reward=0.8),
+        "ARI": ari(y, partition.labels()),
+        "credal Rand": credal_rand_index(truth, partition, distance="belief"),
+        "ECE": expected_calibration_error(y, partition),
+        "open": float(partition.is_open("utility").mean()),
+        "class in set": coverage(y, sets[0.8]),
+    }
 
 
 def labelled(paths: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -94,7 +113,7 @@ def labelled(paths: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield f"simulated {seed}", *simulated(seed)
     for path in paths:
         table = np.genfromtxt(path, delimiter=",", dtype=str, skip_header=1)
-        yield path, table[:, :-1].astype(float), table[:, -1]
+        yield Path(path).stem, table[:, :-1].astype(float), table[:, -1]
 
 
 def is_balanced(y: np.ndarray) -> bool:
@@ -102,37 +121,94 @@ def is_balanced(y: np.ndarray) -> bool:
     return bool(counts.max() <= 1.5 * counts.mean())
 
 
-def show(title: str, found: dict[str, np.ndarray]) -> None:
-    ours = found["AutoEGMM"]
-    print(f"\n{title}: {len(ours)} sets".ljust(30) + "".join(f"{name:>18}" for name in MEASURES))
-    for rival, values in found.items():
-        print(rival.ljust(30) + "".join(f"{value:18.4f}" for value in values.mean(axis=0)))
-        if rival != "AutoEGMM":
-            gap = ours - values
+def give_up(*_: object) -> None:
+    raise TimeoutError("took too long")
+
+
+def tried(fit: Fit, X: np.ndarray, y: np.ndarray, seconds: float) -> dict[str, Any]:
+    """Measures of every partition, or the reason for failure, with the time taken."""
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    began = time.perf_counter()
+    try:
+        partitions = fit(X)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        taken = time.perf_counter() - began
+        return {"seconds": taken, "measures": {name: measure(y, found) for name, found in partitions.items()}}
+    except (ValueError, TimeoutError, subprocess.SubprocessError) as error:
+        return {"seconds": time.perf_counter() - began, "failure": str(error)}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run(results: Path, paths: list[str], wanted: list[str], seconds: float) -> None:
+    done = {(line["set"], line["method"]) for line in lines(results)}
+    with results.open("a") as file:
+        for name, X, y in labelled(paths):
+            standard = (X - X.mean(axis=0)) / X.std(axis=0)
+            for method, fit in methods(len(np.unique(y))).items():
+                if method in wanted and (name, method) not in done:
+                    line = {"set": name, "method": method, "is_balanced": is_balanced(y), "shape": X.shape}
+                    file.write(json.dumps(line | tried(fit, standard, y, seconds)) + "\n")
+                    file.flush()
+
+
+def lines(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+
+def show(title: str, found: dict[str, list[dict[str, float]]]) -> None:
+    ours = found[OURS]
+    print(f"\n{title}: {len(ours)} sets".ljust(36) + "".join(f"{name:>18}" for name in ours[0]))
+    for rival, numbers in found.items():
+        values = np.array([list(one.values()) for one in numbers])
+        print(rival.ljust(36) + "".join(f"{value:18.4f}" for value in values.mean(axis=0)))
+        if rival != OURS:
+            gap = np.array([list(one.values()) for one in ours]) - values
             errors = gap.std(axis=0) / np.sqrt(len(gap))
             cells = (f"{g:+.4f} ± {e:.4f}" for g, e in zip(gap.mean(axis=0), errors, strict=True))
-            print("  AutoEGMM minus it".ljust(30) + "".join(f"{cell:>18}" for cell in cells))
+            print("  AutoEGMM minus it".ljust(36) + "".join(f"{cell:>18}" for cell in cells))
 
 
-def main(paths: list[str]) -> None:
+def tables(found: list[dict[str, Any]], kind: str) -> None:
+    """Tables of the sets on which no method failed: all, balanced and unbalanced ones, and those with bootGMM."""
+    of_set: dict[str, dict[str, dict[str, float]]] = {}
+    for line in found:
+        of_set.setdefault(line["set"], {}).update(line.get("measures", {}))
+    balanced = {line["set"]: line["is_balanced"] for line in found}
+    names = sorted(
+        {name for measures in of_set.values() for name in measures}, key=[*methods(2), "selected model"].index
+    )
+    for with_slowest in (False, True):
+        compared = [name for name in names if with_slowest or name != SLOWEST]
+        kept = [name for name, measures in of_set.items() if set(compared) <= set(measures)]
+        groups = {
+            "all": kept,
+            "balanced": [name for name in kept if balanced[name]],
+            "unbalanced": [name for name in kept if not balanced[name]],
+        }
+        for title, chosen in groups.items():
+            if chosen:
+                label = f"{kind}, {title}{', with ' + SLOWEST if with_slowest else ''}"
+                show(label, {rival: [of_set[name][rival] for name in chosen] for rival in compared})
+    for line in found:
+        if "failure" in line:
+            print(f"{line['set']}: {line['method']} failed after {line['seconds']:.0f} s: {line['failure'][:100]}")
+
+
+def main() -> None:
     warnings.simplefilter("ignore")
-    found: dict[str, list[list[float]]] = {}
-    balanced = []
-    for name, X, y in labelled(paths):
-        standard = (X - X.mean(axis=0)) / X.std(axis=0)
-        try:
-            rows = {rival: measure(y, fit(standard)) for rival, fit in rivals(len(np.unique(y))).items()}
-        except ValueError as error:
-            print(f"{name} is left out: {error}")
-            continue
-        balanced.append(is_balanced(y))
-        for rival, numbers in rows.items():
-            found.setdefault(rival, []).append(numbers)
-    every = np.ones(len(balanced), dtype=bool)
-    for title, which in (("all", every), ("balanced", np.array(balanced)), ("unbalanced", ~np.array(balanced))):
-        if which.any():
-            show(title, {rival: np.array(numbers)[which] for rival, numbers in found.items()})
+    parser = argparse.ArgumentParser()
+    parser.add_argument("results", type=Path)
+    parser.add_argument("sets", nargs="*")
+    parser.add_argument("--methods", nargs="+", default=list(methods(2)), choices=list(methods(2)))
+    parser.add_argument("--seconds", type=float, default=60.0, help="most seconds that a method may take on a set")
+    parser.add_argument("--show", action="store_true", help="print the tables of earlier runs")
+    args = parser.parse_args()
+    if not args.show:
+        run(args.results, args.sets, args.methods, args.seconds)
+    tables(lines(args.results), args.results.stem)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

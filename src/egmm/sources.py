@@ -123,7 +123,7 @@ def sound_candidates(selection: Selection) -> list[Candidate]:
     ]
     raise ValueError(
         f"No candidate gave a sound fit ({'; '.join(listed)}); use fewer clusters, drop constant or dependent "
-        "columns, or set reg_covar to a number."
+        "columns, set reg_covar to a number, or noise=True if some rows are far from all others."
     )
 
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import oracles
 from checks import nearly_equal_rows
+from egmm import EGMM
 from egmm.em import labels as labelling
 from egmm.em import start
 from egmm.em.sample import SAMPLE_ROWS, Sample, draw_sample
@@ -277,6 +279,40 @@ def test_components_are_clustered_in_three_scalings(rng) -> None:
     assert min(agreements) < 0.9
     two_groups = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(30, 1, (50, 2))])
     assert len(labelling.component_labels(Sample(two_groups, np.ones(100)), 2, 0)) == 1
+
+
+def three_groups_and_far_rows(rng, n_far: int):
+    X = np.concatenate([rng.normal(mean, 1, (50, 2)) for mean in ((0, 0), (8, 0), (0, 8))])
+    far = 60 + 40 * np.arange(n_far)[:, None] * [1, -1]
+    return np.concatenate([X, far]), np.repeat(np.arange(3), 50)
+
+
+@pytest.mark.parametrize("n_far", [1, 2])
+def test_rows_far_from_all_others_do_not_take_the_groups_of_every_start(rng, n_far) -> None:
+    X, groups = three_groups_and_far_rows(rng, n_far)
+    found = labelling.component_labels(Sample(X, np.ones(len(X))), 3, 0)
+    assert any(np.bincount(labels).min() <= 2 for labels in found)  # What k-means alone finds.
+    others = [labels for labels in found if np.bincount(labels).min() > 2]
+    assert others
+    for labels in others:
+        assert {frozenset(labels[:150][groups == k]) for k in range(3)} == {frozenset([k]) for k in range(3)}
+
+
+def test_small_groups_that_are_most_of_the_rows_are_no_far_rows(rng) -> None:
+    pairs = np.repeat(rng.normal(size=(5, 2)) * 100, 2, axis=0) + rng.normal(size=(10, 2))
+    assert len(labelling.component_labels(Sample(pairs, np.ones(10)), 5, 0)) == 1
+
+
+def test_groups_without_rows_are_no_far_rows() -> None:
+    sample = Sample(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([100.0, 100.0]))
+    assert labelling._without_far_rows(sample, np.array([0, 1]), 3, 2, np.random.RandomState(0)) is None
+
+
+def test_one_far_row_leaves_a_search_sound_mixtures(rng) -> None:
+    X, groups = three_groups_and_far_rows(rng, 1)
+    model = EGMM(3, covariance="VVV", focal_sets="singletons", init="mixture", random_state=0).fit(X)
+    assert not model.degenerate_
+    assert adjusted_rand_score(groups, model.labels_[:150]) == 1
 
 
 def test_weights_of_sets_follow_a_classical_mixture() -> None:

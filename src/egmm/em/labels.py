@@ -21,6 +21,10 @@ LEAST_DEVIATION = 1e-13
 """Standard deviation of a feature, relative to its largest value, below which it is constant."""
 
 
+FEW_ASIDE = 0.05
+"""Share of the weight that may be set aside in groups too small for a cluster."""
+
+
 def kmeans_labels(sample: Sample, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Cluster the sample by k-means, one run from a k-means++ start."""
     return _complete([kmeans(*sample, n_clusters, 1, random)], n_clusters)[0]
@@ -30,8 +34,9 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
-    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
-    and those that leave a cluster without rows not at all.
+    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. If few rows far from all others
+    take a group, there is also the partition that k-means finds without them. Equal partitions come once, and those
+    that leave a cluster without rows not at all.
     """
     components, deviations = principal_components(sample)
     if not deviations.size:  # Rows that are equal up to rounding form one group.
@@ -40,9 +45,37 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
     random = np.random.RandomState(seed)
     found: dict[bytes, IntArray] = {}
     for power in SCALINGS:
-        labels = kmeans(components / deviations**power, sample.weights, n_clusters, n_runs, random)
+        scaled = Sample(components / deviations**power, sample.weights)
+        labels = kmeans(*scaled, n_clusters, n_runs, random)
         found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
+        others = _without_far_rows(scaled, labels, n_clusters, n_runs, np.random.RandomState(seed))
+        if others is not None:
+            found.setdefault(_in_order_of_appearance(others).tobytes(), others)
     return _complete(list(found.values()), n_clusters)
+
+
+def _without_far_rows(
+    sample: Sample, labels: IntArray, n_clusters: int, n_runs: int, random: np.random.RandomState
+) -> IntArray | None:
+    """Labels by k-means without the groups that have too few rows for a cluster, whose rows join the nearest group.
+
+    A mixture that starts from such a group ends degenerate, and one row far from all others may take one at every
+    start. None if no group is as small, or if all of them are more than a few rows.
+    """
+    rows, weights = sample
+    found, is_kept = labels, np.ones(len(rows), dtype=bool)
+    while (is_small := np.bincount(found, weights[is_kept], n_clusters) < rows.shape[1] + 1).any():
+        is_far = is_small[found]
+        is_kept[is_kept] = ~is_far
+        if not is_far.any() or weights[~is_kept].sum() > FEW_ASIDE * weights.sum():
+            return None
+        found = kmeans(rows[is_kept], weights[is_kept], n_clusters, n_runs, random)
+    if is_kept.all():
+        return None
+    member = np.where(found == np.arange(n_clusters)[:, None], weights[is_kept], 0.0)
+    labels = nearest_labels(rows, member @ rows[is_kept] / member.sum(axis=1, keepdims=True))
+    labels[is_kept] = found
+    return labels
 
 
 def _complete(found: list[IntArray], n_clusters: int) -> list[IntArray]:
