@@ -7,8 +7,8 @@ meta-cluster adds are substituted. Cluster k's statistics plus, for each set j o
 
 are those of a cluster on its own, E being moments that the parameters expect. For covariances the weight is
 :math:`w_{jk} (1 + |\mu_k - \nu_j|^2_{P_k})`: a precision also moves the means of the sets, by as much as they are away,
-and with less weight steps would overshoot. Spherical clusters (VII) have one variance for all D features, which share the
-move; it is divided by D. Where the M-step's condition holds the correction vanishes; with singletons there is none.
+and with less weight steps would overshoot. Spherical clusters (VII) have one variance for all D features, which share
+the move: it is divided by D. Where the M-step's condition holds the correction vanishes; with singletons there is none.
 """
 
 from typing import NamedTuple

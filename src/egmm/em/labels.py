@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
-from egmm._checks import FloatArray, IntArray
+from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.kmeans import kmeans
 from egmm.em.sample import Sample
 from egmm.em.statistics import TINY
@@ -20,7 +20,6 @@ SCALINGS = (0.5, 0.0, 1.0)
 LEAST_DEVIATION = 1e-13
 """Standard deviation of a feature, relative to its largest value, below which it is constant."""
 
-
 FEW_ASIDE = 0.05
 """Share of the weight that may be set aside in groups too small for a cluster."""
 
@@ -35,23 +34,31 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
     many times; 1 makes noise count as much as what separates clusters; 1/2 is between. If few rows far from all others
-    take a group, there is also the partition that k-means finds without them. Equal partitions come once, and those
-    that leave a cluster without rows not at all.
+    take a group in each of them, there are also the partitions that k-means finds without these rows. Equal partitions
+    come once, and those that leave a cluster without rows not at all.
     """
     components, deviations = principal_components(sample)
     if not deviations.size:  # Rows that are equal up to rounding form one group.
         return _complete([np.zeros(len(sample.rows), dtype=np.int64)], n_clusters)
     n_runs = int(np.clip(LEAST_RUNS * FEW_ROWS // len(sample.rows), LEAST_RUNS, MOST_RUNS))
     random = np.random.RandomState(seed)
-    found: dict[bytes, IntArray] = {}
-    for power in SCALINGS:
-        scaled = Sample(components / deviations**power, sample.weights)
-        labels = kmeans(*scaled, n_clusters, n_runs, random)
-        found.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
-        others = _without_far_rows(scaled, labels, n_clusters, n_runs, np.random.RandomState(seed))
-        if others is not None:
-            found.setdefault(_in_order_of_appearance(others).tobytes(), others)
-    return _complete(list(found.values()), n_clusters)
+    scaled = [Sample(components / deviations**power, sample.weights) for power in SCALINGS]
+    found = [kmeans(*one, n_clusters, n_runs, random) for one in scaled]
+    if all(_are_few(one, labels, n_clusters).any() for one, labels in zip(scaled, found, strict=True)):
+        others = [
+            _without_far_rows(one, labels, n_clusters, n_runs, np.random.RandomState(seed))
+            for one, labels in zip(scaled, found, strict=True)
+        ]
+        found += [labels for labels in others if labels is not None]
+    distinct: dict[bytes, IntArray] = {}
+    for labels in found:
+        distinct.setdefault(_in_order_of_appearance(labels).tobytes(), labels)
+    return _complete(list(distinct.values()), n_clusters)
+
+
+def _are_few(sample: Sample, labels: IntArray, n_clusters: int) -> BoolArray:
+    """Which groups have too few rows for a cluster."""
+    return np.asarray(np.bincount(labels, sample.weights, n_clusters) < sample.rows.shape[1] + 1)
 
 
 def _without_far_rows(
@@ -60,11 +67,11 @@ def _without_far_rows(
     """Labels by k-means without the groups that have too few rows for a cluster, whose rows join the nearest group.
 
     A mixture that starts from such a group ends degenerate, and one row far from all others may take one at every
-    start. None if no group is as small, or if all of them are more than a few rows.
+    start. None if no group is as small, or if together they are more than a few rows.
     """
     rows, weights = sample
     found, is_kept = labels, np.ones(len(rows), dtype=bool)
-    while (is_small := np.bincount(found, weights[is_kept], n_clusters) < rows.shape[1] + 1).any():
+    while (is_small := _are_few(Sample(rows[is_kept], weights[is_kept]), found, n_clusters)).any():
         is_far = is_small[found]
         is_kept[is_kept] = ~is_far
         if not is_far.any() or weights[~is_kept].sum() > FEW_ASIDE * weights.sum():
