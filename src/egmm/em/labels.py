@@ -30,7 +30,7 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
-    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. Equal partitions come once,
+    many times; 1 gives noise as much weight as separating directions; 1/2 is between. Equal partitions come once,
     and those that leave a cluster without rows not at all.
     """
     components, deviations = principal_components(sample)
