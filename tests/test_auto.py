@@ -113,6 +113,22 @@ def test_the_papers_examples_keep_their_clusters(make, count):
     assert AutoEGMM(random_state=0).fit(make(random_state=0)[0]).n_clusters_ == count
 
 
+def test_a_single_number_of_clusters_is_given_not_found(X):
+    model = AutoEGMM(1, covariance="EII", random_state=0).fit(X)
+    assert model.notes_ == ()
+    assert model.summary().startswith("AutoEGMM found 1 cluster (")
+
+
+def test_rows_that_are_noise_in_every_model_have_no_mass_elsewhere():
+    # Weights of the models sum to one up to rounding; what is left for the clusters must not be negative.
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(at, 1, (60, 2)) for at in (0, 9)] + [rng.uniform(-30, 40, (6, 2))])
+    model = AutoEGMM(2, noise=True, random_state=0).fit(X)
+    mass = model.predict_mass([[39.0, -29.0]])
+    np.testing.assert_allclose(mass, [[1, 0, 0, 0]], atol=1e-9)
+    assert mass.min() >= 0
+
+
 def test_the_end_of_the_range_is_told(X):
     with pytest.warns(UserWarning, match="The best number of clusters, 3, is the largest tried"):
         model = AutoEGMM([1, 2, 3], covariance="EEE", random_state=0).fit(X)

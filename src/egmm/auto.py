@@ -37,6 +37,7 @@ from egmm.rows.threads import resolve_jobs
 from egmm.selection import Selection, select_model
 from egmm.sources import (
     LAST_TRIED,
+    NO_STRUCTURE,
     BlockReader,
     Sources,
     choose,
@@ -429,7 +430,9 @@ class AutoEGMM(Documented, ClusterMixin, BaseEstimator):
     def summary_lines(self) -> list[str]:
         """Lines of the summary that do not depend on the rule for sets."""
         check_is_fitted(self)
-        found = "no cluster structure" if self.n_clusters_ == 1 else f"{self.n_clusters_} clusters"
+        has_none = any(note.startswith(NO_STRUCTURE) for note in self.notes_)
+        clusters = f"{self.n_clusters_} cluster{'s' * (self.n_clusters_ > 1)}"
+        found = "no cluster structure" if has_none else clusters
         lines = [f"AutoEGMM found {found} ({len(self.focal_sets_)} focal sets)."]
         heaviest = sorted(self.model_weights_.items(), key=lambda item: -item[1])[:3]
         named = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in heaviest)

@@ -1,4 +1,4 @@
-"""From an estimator's parameters to a fit of its model, and from the fit to its attributes."""
+"""Conversion of an estimator's parameters to a fit of its model, and of the fit to attributes."""
 
 from functools import partial
 from os import PathLike

@@ -33,6 +33,9 @@ WORTH_NOISE = 10.0
 ROUND = ("EII", "VII")
 """Covariance models with multiples of the identity."""
 
+NO_STRUCTURE = "No cluster structure found"
+"""Beginning of the note on a single cluster that was chosen among other numbers."""
+
 LAST_TRIED = "The best number of clusters"
 """Beginning of the note that warns about the end of the range."""
 
@@ -89,10 +92,11 @@ class Sources(NamedTuple):
         return self._with_noise(united, X) if self.focal_sets.has_empty else united
 
     def _with_noise(self, united: FloatArray, X: FloatArray) -> FloatArray:
-        """Masses with the weighted mean of what the models have on the empty set."""
+        """Masses with the weighted mean of the models' masses of the empty set."""
         noise = sum(
             share * to_host(model.predict_mass(X))[:, :1] for model, share in zip(self.models, self.shares, strict=True)
         )
+        noise = np.minimum(noise, 1.0)  # Shares sum to one only up to rounding.
         return np.concatenate([noise, (1 - noise) * united], axis=1)
 
     def log_densities(self, X: FloatArray) -> FloatArray:
@@ -150,10 +154,11 @@ def notes_on_choice(selection: Selection, sound: list[Candidate], choice: Choice
     counts = sorted({candidate.n_clusters for candidate in sound})
     best = {count: max(c.value("ebic") for c in sound if c.n_clusters == count) for count in counts}
     notes = []
-    if chosen.n_clusters == 1:
-        notes.append("No cluster structure found: a single cluster fits the rows best.")
-    elif chosen.n_clusters == max(c.n_clusters for c in selection.candidates) and len(counts) > 1:
-        notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried; raise n_clusters to try more.")
+    tried = {c.n_clusters for c in selection.candidates}
+    if chosen.n_clusters == 1 and len(tried) > 1:
+        notes.append(f"{NO_STRUCTURE}: a single cluster fits the rows best.")
+    elif chosen.n_clusters == max(tried) and len(counts) > 1:
+        notes.append(f"{LAST_TRIED}, {chosen.n_clusters}, is the largest tried; larger numbers may fit better.")
     gaps = {count: best[count] - best[chosen.n_clusters] for count in counts if count != chosen.n_clusters}
     close = [f"{count} (EBIC {gap:+.1f})" for count, gap in gaps.items() if abs(gap) < CLOSE]
     if chosen.n_clusters > 1 and abs(choice.single_gap) < CLOSE:

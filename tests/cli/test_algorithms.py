@@ -102,7 +102,7 @@ def test_compare_takes_all_and_dissimilarities(call: Any, rows: Path, distances:
             2,
             "'auto' contradicts --algorithm egmm; use one of the two",
         ),
-        (["fit", "rows.csv", "-a", "ecm", "--stability", "2"], 2, "requires --model auto"),
+        (["fit", "rows.csv", "-a", "ecm", "--stability", "2"], 2, "only for AutoEGMM"),
         (
             ["fit", "rows.csv", "-a", "eknnclus", "-c", "3", "--label", "side"],
             1,

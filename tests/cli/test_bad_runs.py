@@ -142,13 +142,20 @@ BAD_USAGE = {
     "a ridge below zero": (["select", "rows.csv", "--reg-covar", "-1"], "'-1' is neither auto nor a number >= 0"),
     "certainty below zero": (["fit", "rows.csv", "--certainty", "-1"], "--certainty"),
     "unknown tails": (["fit", "rows.csv", "--tails", "heavy"], "--tails"),
-    "noise for auto": (["fit", "rows.csv", "--model", "auto", "--noise"], "--noise"),
+    "tails for auto": (["fit", "rows.csv", "-c", "2", "--tails", "t"], "--tails: AutoEGMM has no such option"),
     "no steps": (["fit", "rows.csv", "--max-iter", "0"], "--max-iter"),
     "zero clusters": (["fit", "rows.csv", "--clusters", "0"], "'0' is not a number"),
     "unknown covariance": (["fit", "rows.csv", "--covariance", "XXX"], "'XXX' is not one of"),
     "unknown model": (["fit", "rows.csv", "--model", "best"], "--model: 'best' is not one of auto, paper"),
-    "an option auto has not": (["fit", "rows.csv", "--model", "auto", "--starts", "3"], "use --model paper"),
-    "stability of EGMM": (["fit", "rows.csv", "-c", "2", "--stability", "3"], "requires --model auto"),
+    "an option auto has not": (["fit", "rows.csv", "-c", "2", "--starts", "3"], "add --model paper"),
+    "classes for auto": (
+        ["fit", "rows.csv", "--model", "auto", "--label", "side", "--semi-supervised"],
+        "AutoEGMM does not use classes",
+    ),
+    "stability of EGMM": (
+        ["fit", "rows.csv", "-c", "2", "--model", "paper", "--stability", "3"],
+        "only for AutoEGMM",
+    ),
     "unknown rule": (["fit", "rows.csv", "--rule", "best"], "'best' is not one of heaviest, utility, dominance"),
     "unknown sets": (["fit", "rows.csv", "--focal-sets", "some"], "'some' is not one of"),
     "unknown criterion": (["select", "rows.csv", "--criterion", "mdl"], "'mdl' is not one of"),
@@ -224,10 +231,10 @@ def test_wrong_columns_for_a_model_are_named(call: Any, rows: Path, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
-@pytest.mark.parametrize("clusters", ["12", "1,12,13,14"])
-def test_ctrl_c_is_clean(tmp_path: Path, clusters: str) -> None:
-    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(100_000, 6)))
-    arguments = ["fit", "rows.npy", "--clusters", clusters, "--covariance", "VVV", "--focal-sets", "pairs"]
+@pytest.mark.parametrize("options", [["--model", "paper", "--clusters", "12"], ["--clusters", "1,12,13,14"]])
+def test_ctrl_c_is_clean(tmp_path: Path, options: list[str]) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30_000, 6)))
+    arguments = ["fit", "rows.npy", *options, "--covariance", "VVV", "--focal-sets", "pairs"]
     process = subprocess.Popen(
         [sys.executable, "-m", "egmm", *arguments],
         cwd=tmp_path,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import egmm
-from egmm import EGMM, CredalPartition
+from egmm import EGMM, AutoEGMM, CredalPartition
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
@@ -30,14 +30,18 @@ def test_version(run: Any) -> None:
     assert result.stdout == f"egmm {egmm.__version__}\n"
 
 
-def test_help_lists_the_commands_and_is_quick_to_load(call: Any) -> None:
+def test_help_lists_the_commands_and_names_values(call: Any) -> None:
     result = call("--help")
     assert result.returncode == 0
     for command in ("demo", "fit", "predict", "select", "compare", "segment", "info"):
         assert re.search(rf"^\W+{command} ", result.stdout, re.MULTILINE), command
     assert "completion" in result.stdout
     # Values have readable names; a flag has no value.
-    assert not re.search(r"<\w+", result.stdout + call("select", "--help").stdout.split("Data ─")[1])
+    for command in ("fit", "predict", "select", "segment", "data", "info"):
+        told = call(command, "--help").stdout
+        assert not re.search(r"<\w+", told), command
+        assert max(map(len, told.splitlines())) <= 80
+    assert "with --model paper" in call("fit", "--help").stdout.split("Output ─")[0]
 
 
 def test_completion_script_is_shown(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,12 +73,14 @@ def test_fit_writes_everything_and_tells_it(run: Any, rows: Path, tmp_path: Path
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_fit_gives_what_python_gives(call: Any, rows: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "kind"), [("auto", AutoEGMM), ("paper", EGMM)])
+def test_fit_gives_what_python_gives(call: Any, rows: Path, tmp_path: Path, model: str, kind: Any) -> None:
     result = call(
         "fit",
         rows,
         "-c",
         "2",
+        *(["--model", model] if model == "paper" else []),
         "--columns",
         "height,width",
         "--out",
@@ -88,9 +94,9 @@ def test_fit_gives_what_python_gives(call: Any, rows: Path, tmp_path: Path) -> N
     with rows.open() as file:
         table = list(csv.DictReader(file))
     X = np.array([[float(line["height"]), float(line["width"])] for line in table])
-    expected = EGMM(2, random_state=0).fit(X)
-    model = EGMM.load(tmp_path / "made" / "model.json")
-    np.testing.assert_allclose(model.means_, expected.means_, rtol=1e-12)
+    expected = kind(2, random_state=0).fit(X)
+    written = kind.load(tmp_path / "made" / "model.json")
+    np.testing.assert_allclose(written.means_, expected.means_, rtol=1e-12)
     partition = CredalPartition.load(tmp_path / "made" / "masses.parquet")
     np.testing.assert_allclose(partition.mass, expected.predict_mass(X), atol=1e-12)
 
@@ -102,7 +108,8 @@ def test_json_is_one_object_and_nothing_else(run: Any, rows: Path) -> None:
     assert result.stderr == ""
     assert (found["n_rows"], found["n_clusters"], found["columns"]) == (40, 2, ["width", "height"])
     assert found["metrics"]["ARI"] == 1.0
-    assert [c["n_clusters"] for c in found["candidates"]] == [1, 2, 3]
+    assert found["model"] == "auto"
+    assert {c["n_clusters"] for c in found["candidates"]} == {1, 2, 3}
     assert sum(s["rows"] for s in found["sets"]) == 40
     assert "report.html" in found["files"]
 
@@ -136,7 +143,7 @@ def test_every_format_is_read(call: Any, rows: Path, tmp_path: Path, name: str) 
         path.write_text("a\tb\n" + "\n".join(f"{a!r}\t{b!r}" for a, b in X.tolist()))
     else:
         path.write_bytes(gzip.compress(b"a,b\n" + "\n".join(f"{a!r},{b!r}" for a, b in X.tolist()).encode()))
-    result = call("fit", path, "-c", "2", "--json", "--out", "made", "--no-plots")
+    result = call("fit", path, "-c", "2", "--model", "paper", "--json", "--out", "made", "--no-plots")
     assert result.returncode == 0, tell(result)
     found = json.loads(result.stdout)
     assert found["n_rows"] == 40
@@ -271,6 +278,22 @@ def test_the_paper_s_model_is_fitted_where_it_is_asked_for(call: Any, rows: Path
     assert EGMM.load(tmp_path / "made" / "model.json").covariance == "EEE"
 
 
+def test_known_classes_are_used_by_the_paper_s_model_with_a_note(call: Any, rows: Path) -> None:
+    options = ["--label", "side", "--semi-supervised", "--no-plots", "--force"]
+    implied, named = (call("fit", rows, *options, *model) for model in ([], ["--model", "paper"]))
+    assert implied.returncode == named.returncode == 0
+    assert implied.stdout == named.stdout
+    assert "EGMM found 2 clusters" in implied.stdout
+    assert "This is EGMM, the model of the paper" in implied.stderr
+    assert "This is EGMM" not in named.stderr
+
+
+def test_one_cluster_alone_is_no_discovery(call: Any, rows: Path) -> None:
+    result = call("fit", rows, "-c", "1", "--covariance", "EII", "--label", "side", "--no-plots")
+    assert "AutoEGMM found 1 cluster in 40 rows" in result.stdout
+    assert "No cluster structure" not in result.stdout
+
+
 def test_a_rule_decides_which_rows_are_open(call: Any, tmp_path: Path) -> None:
     X = np.concatenate([np.random.default_rng(0).normal(k * 2.2, 1, (60, 2)) for k in range(2)])
     np.savetxt(tmp_path / "near.csv", X, delimiter=",", header="a,b", comments="")
@@ -314,15 +337,16 @@ def test_demo_leaves_files_to_open(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("options", "same"), [(["-c", "2"], ["-c", "2,2"]), ([], ["--covariance", "EEE,EEE"])])
 def test_a_choice_named_twice_is_one(call: Any, rows: Path, options: list[str], same: list[str]) -> None:
-    common = ["fit", rows, "--label", "side", "--no-plots", "--json", "--force", "-c", "2"]
+    common = ["fit", rows, "--model", "paper", "--label", "side", "--no-plots", "--json", "--force", "-c", "2"]
     first, second = (json.loads(call(*common, *choice).stdout) for choice in (options, same))
     del first["seconds"], second["seconds"]
     assert first == second
 
 
 OPTIONS = {
-    "paper": "-c 2 --covariance VVI --focal-sets full --starts 2 --certainty 0.5 --reg-covar 0.01 --max-iter 50",
-    "auto": "--model auto -c 2,3 --covariance EII,VVI --stability 2 --reg-covar 0.02",
+    "paper": "--model paper -c 2 --covariance VVI --focal-sets full --starts 2 --certainty 0.5 --max-iter 50",
+    "auto": "-c 2,3 --covariance EII,VVI --stability 2 --reg-covar 0.02",
+    "auto with noise": "-c 2 --covariance EII,VVI --focal-sets simple --noise",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_iris
 
-from egmm import EGMM, CredalPartition
+from egmm import AutoEGMM, CredalPartition
 
 parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("matplotlib")
@@ -31,5 +31,5 @@ def test_the_files_and_columns_are_those_of_a_fit(call: Any, tmp_path: Path) -> 
     assert labels.column_names == re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
     assert 'CredalPartition.load("flowers/masses.parquet")' in GUIDE
     assert len(CredalPartition.load("flowers/masses.parquet")) == 150
-    assert 'EGMM.load("flowers/model.json")' in GUIDE
-    assert EGMM.load("flowers/model.json").n_clusters == 3
+    assert '`AutoEGMM.load("flowers/model.json")`' in GUIDE
+    assert AutoEGMM.load("flowers/model.json").n_clusters_ == 3

@@ -261,6 +261,28 @@ def test_of_many_objects_the_most_ambiguous_are_drawn(rng: np.random.Generator) 
     assert ax.get_xlabel() == "60 rows of 500, least sure first"
 
 
+def test_bars_of_a_large_table_show_all_degrees_of_doubt(rng: np.random.Generator) -> None:
+    # Half of the rows are sure; the others have masses of 0.1 to 1 on the set of both clusters, thousands of them 1.
+    open_mass = np.concatenate([np.zeros(5000), np.ones(3000), np.linspace(0.1, 1, 2000)])
+    mass = np.column_stack([1 - open_mass, np.zeros(10_000), open_mass])
+    ax = plot_masses(CredalPartition(mass[rng.permutation(10_000)], FocalSets.full(2)))
+    shown = np.array([bar.get_height() for bar in ax.containers[2]])
+    assert len(shown) == 60
+    assert (np.diff(shown) <= 0).all()
+    assert (shown[0], shown[-1]) == (1.0, pytest.approx(0.1))
+    assert (shown == 1).sum() == pytest.approx(36, abs=1)  # three of five unsure rows
+    assert ax.get_xlabel() == "60 rows of 5000 with nonspecificity above 0.05, least sure first"
+
+
+def test_sets_with_the_most_rows_have_different_markers() -> None:
+    focal = FocalSets.pairs(8)
+    metas = np.flatnonzero(focal.cardinalities > 1)
+    counts = np.zeros(len(focal))
+    counts[metas[[0, 14, 28]]] = 5, 9, 7  # one shape each where they are dealt by number
+    assert len({set_markers(focal)[j] for j in metas[[0, 14, 28]]}) == 1
+    assert len({set_markers(focal, counts)[j] for j in metas[[0, 14, 28]]}) == 3
+
+
 def test_a_legend_of_many_sets_of_masses_fits_beside_the_bars() -> None:
     focal = FocalSets.pairs(12)
     mass = np.full((20, len(focal)), 1 / len(focal))

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +66,7 @@ def test_a_fit_that_fails_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egmm._parallel.SECONDS_ALONE", 1e-9)
     monkeypatch.setattr("egmm._parallel.SECONDS_TO_START", 0.0)
-    cells = [Cell("ebic", "Diamond", "EGMM, paper mode", run) for run in range(3)]
+    cells = [Cell("known", "Iris", "EGMM, one covariance", run) for run in range(3)]
     alone = run_cells(cells, Plan(), Store(tmp_path / "a.jsonl"), 1, lambda *_: None)
     both = run_cells(cells, Plan(), Store(tmp_path / "b.jsonl"), 2, lambda *_: None)
     strip = lambda results: [(cell, {k: v for k, v in n.items() if k != "spent"}) for cell, n in results.items()]  # noqa: E731
@@ -75,11 +74,10 @@ def test_two_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, uci: Any) -> None:
-    uci("seeds")
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     out, cells = tmp_path / "out", tmp_path / "out" / "cells.jsonl"
-    command = [sys.executable, "-m", "egmm", "reproduce", "--quick", "--only", "table:purity"]
+    command = [sys.executable, "-m", "egmm", "reproduce", "--quick", "--only", "table:purity", "--sets", "Iris"]
     command += ["--jobs", "1", "--out", str(out)]
     running = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120

@@ -1,4 +1,4 @@
-"""From masses to decisions: one cluster, a set of clusters, a rejection, an outlier."""
+"""Decisions from masses: one cluster, a set of clusters, a rejection, an outlier."""
 
 import numpy as np
 

@@ -17,20 +17,38 @@ from egmm.cli.screen import guarded
 TABLES = ("parquet", "csv", "feather")
 
 
+def _no_type(ctx: Any) -> str:  # noqa: ARG001
+    return ""
+
+
 class _Flags:
-    """Help that names the values of options; a flag has none."""
+    """Help that names the values of options; a flag has none, and an argument is its own name."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Options, with an empty name for the value of a flag."""
+        """Options and arguments, without Python types such as <str>."""
         params = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            if param.param_type_name == "argument":
+                param.display_type_rich = _no_type
         return params
 
 
 class _Command(_Flags, TyperCommand):
     """A command with readable help."""
+
+
+class _Fit(_Command):
+    """The command that fits; its help lists the options of the paper's model separately."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Options in their groups."""
+        params = super().get_params(ctx)
+        for param in params:
+            if param.name in o.PAPER_OPTIONS:
+                param.rich_help_panel = o.PAPER
+        return params
 
 
 class _Group(_Flags, TyperGroup):
@@ -81,7 +99,7 @@ def demo(
 
 
 @app.command(
-    cls=_Command,
+    cls=_Fit,
     epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"),
 )
 @guarded
@@ -95,7 +113,7 @@ def fit(
     missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
-    clusters: o.Clusters = "auto",
+    clusters: o.FitClusters = "auto",
     model: o.Fit = None,
     algorithm: Annotated[
         str | None,
@@ -143,7 +161,8 @@ def fit(
 ) -> None:
     """Cluster rows and write model, masses, labels, figures and a report.
 
-    By default AutoEGMM chooses the model; --model paper fits the paper's EGMM.
+    AutoEGMM compares models with the numbers of --clusters and combines the sound ones.
+    With --model paper, EGMM is fitted, the model of the paper.
     Without --out, files go to a new directory egmm-NAME.
     With another --algorithm, no model file and no report are written.
     """
@@ -156,8 +175,9 @@ def fit(
         own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
     cells = o.missing_cells(missing, name)
     source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
+    is_implied = semi_supervised and own is None and name is None
     request = o.fit_request(
-        "paper" if name or (semi_supervised and own is None) else own,
+        "paper" if name or is_implied else own,
         clusters,
         covariance,
         focal_sets,
@@ -172,9 +192,9 @@ def fit(
         max_iter=max_iter,
     )
     if semi_supervised:
-        request = o.semi_supervised(request, clusters, label, reliability)
+        request = o.semi_supervised(request, clusters, label, reliability)._replace(is_implied=is_implied)
     if stability and not request.is_auto:
-        raise typer.BadParameter("requires --model auto.", param_hint="--stability")
+        raise typer.BadParameter("only for AutoEGMM; omit --model and --algorithm.", param_hint="--stability")
     request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
     if name is not None:
         o.refuse_egmm_options(
@@ -422,9 +442,7 @@ def compare(
 def segment(
     images: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="IMAGE...", help="Image or volume; several images show one scene in several modalities."
-        ),
+        typer.Argument(metavar="IMAGE", help="Image or volume; several images show one scene in several modalities."),
     ],
     mask: Annotated[
         Path | None,

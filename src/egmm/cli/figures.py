@@ -109,9 +109,10 @@ def _is_open(partition: CredalPartition, decision: Decision) -> bool:
 
 
 def write_selection(folder: Path, selection: Any) -> None:
-    """Write the curve of a selection, and the grid if several models were tried."""
-    save(selection.plot(new_axes()), folder / "selection.png")
+    """Write the curve of a selection over several numbers of clusters, and the grid of several models."""
     counts = {candidate.n_clusters for candidate in selection.candidates}
+    if len(counts) > 1:
+        save(selection.plot(new_axes()), folder / "selection.png")
     models = {candidate.covariance for candidate in selection.candidates}
     if len(models) > 1:
         size = (1.6 + 1.0 * len(counts), 1.4 + 0.4 * len(models))

@@ -172,8 +172,9 @@ def _reproduce(source: Source, fitted: Fitted) -> str:
     parts += ["--clusters", ",".join(map(str, request.counts or [fitted.partition.n_clusters]))]
     parts += ["--covariance", "auto" if request.covariance == "all" else ",".join(request.covariance)]
     parts += ["--columns", ",".join(name.replace(",", ",,") for name in fitted.data.names), "--seed", str(request.seed)]
+    parts += ["--focal-sets", request.focal_sets]
     if not request.is_auto:
-        parts += ["--focal-sets", request.focal_sets, "--criterion", request.criterion, "--starts", str(request.starts)]
+        parts += ["--criterion", request.criterion, "--starts", str(request.starts)]
         parts += [] if request.certainty is None else ["--certainty", f"{request.certainty}"]
     parts += ["--noise"] * request.noise
     parts += [] if request.tails == "gaussian" else ["--tails", request.tails]

@@ -196,6 +196,7 @@ def named_rows(partition: CredalPartition, data: Data) -> CredalPartition:
 def choose_model(X: Any, n_rows: int, request: Request) -> tuple[Any, Selection | None]:
     """Fit the requested models to rows or a scan; the selection is None for a single model."""
     if request.is_auto:
+        check_enough(n_rows, min(request.counts))
         model = AutoEGMM([count for count in request.counts if count <= n_rows], **request.auto_parameters).fit(X)
         if request.n_subsamples:
             rule, reward = request.decision

@@ -29,10 +29,12 @@ def notes_on(data: Data, total: Moments) -> list[str]:
 
 def notes_on_request(request: Request) -> list[str]:
     """Messages about defaults in effect."""
+    if request.is_implied:
+        return ["This is EGMM, the model of the paper: AutoEGMM, the default, does not use classes in its fit."]
     has_one_covariance = request.covariance != "all" and len(request.covariance) == 1
     if has_one_covariance and len(request.counts) > 1:
         which = f"Only covariance {request.covariance[0]} is tried, and more clusters may make up for its shape"
-        return [] if request.is_auto else [f"{which}; egmm fit without model options compares fourteen covariances."]
+        return [] if request.is_auto else [f"{which}; egmm fit without --model and --covariance compares fourteen."]
     if request.is_auto or request.certainty is not None or has_one_covariance:
         return []
     prior = f"a prior for single clusters (--certainty {CERTAINTY:g})"

@@ -24,6 +24,10 @@ COLOURS = ("lab", "rgb", "grey")
 DATA, MODEL, OUTPUT = "Data", "Model", "Output"
 """Groups of options in the help."""
 
+PAPER = "Model of the paper (with --model paper)"
+PAPER_OPTIONS = ("criterion", "starts", "certainty", "tails", "semi_supervised", "reliability")
+"""Options of ``egmm fit`` that AutoEGMM does not have, a separate group in the help."""
+
 MISSING_CELLS = ("em", "drop")
 """Treatments of missing cells, the default first: use the other cells, or drop the rows."""
 
@@ -59,6 +63,16 @@ Clusters = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+FitClusters = Annotated[
+    str,
+    typer.Option(
+        "--clusters",
+        "-c",
+        metavar="LIST",
+        help="A number, a range 2:8, a list 2,3,5, or auto (1:9, with --model paper 2:8).",
+        rich_help_panel=MODEL,
+    ),
+]
 Covariance = Annotated[
     str,
     typer.Option(
@@ -73,7 +87,7 @@ FitCovariance = Annotated[
     typer.Option(
         "--covariance",
         metavar="LIST",
-        help="A model such as EEE, low-rank, a list EEE,EII, or auto (all). Default: all for --model auto, else EEE.",
+        help="A model such as EEE, low-rank, a list EEE,EII, or auto (all). Default: all, with --model paper EEE.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -83,8 +97,7 @@ Fit = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM. Default: auto, unless an option of EGMM "
-        "(--clusters, --covariance, --focal-sets, --criterion, --starts, --certainty, --noise, --tails) is given.",
+        help="auto: AutoEGMM, the consensus of all sound models; paper: EGMM, the model of the paper. Default: auto.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -94,7 +107,7 @@ Rule = Annotated[
     typer.Option(
         "--rule",
         metavar="NAME",
-        help="Rule for each row's set: heaviest, utility or dominance. Default: utility for auto, else heaviest.",
+        help="Rule for each row's set: heaviest, utility or dominance. Default: utility for AutoEGMM, else heaviest.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -201,9 +214,16 @@ Criterion = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=MODEL)
-]
+
+
+def _seed(value: int) -> int:
+    """Check a random seed; a range in the option would fill the help with its bounds."""
+    if not 0 <= value < 2**32:
+        raise typer.BadParameter(f"{value} is not in the range from 0 to {2**32 - 1}.")
+    return value
+
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", callback=_seed, rich_help_panel=MODEL)]
 Starts = Annotated[
     int,
     typer.Option(
@@ -438,9 +458,11 @@ class Request(NamedTuple):
     n_subsamples: int = 0
     """Number of subsamples for the stability check; 0 for none."""
     reliability: float | None = None
-    """Of known classes that are used in the fit; None where they are not."""
+    """Reliability of known classes that are used in the fit; None if they are not used."""
     noise: bool = False
     tails: str = "gaussian"
+    is_implied: bool = False
+    """Whether the paper's model is fitted without being requested, for an option that AutoEGMM does not have."""
 
     @property
     def is_single(self) -> bool:
@@ -466,37 +488,8 @@ class Request(NamedTuple):
     @property
     def auto_parameters(self) -> dict[str, Any]:
         """Parameters of AutoEGMM."""
-        known = ("focal_sets", "random_state", "reg_covar", "max_iter", "verbose")
+        known = ("focal_sets", "random_state", "reg_covar", "max_iter", "verbose", "noise")
         return {"covariance": self.covariance, **{name: self.parameters[name] for name in known}}
-
-
-def auto_request(clusters: str, covariance: str | None, seed: int, *, verbose: bool, **rest: Any) -> Request:
-    """Parse the options of the automatic model.
-
-    >>> auto_request("auto", None, 0, verbose=False).counts
-    [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    """
-    counts = cluster_counts(clusters, auto=AUTO_ALL)
-    plain = request("2", covariance or "all", "pairs", "ebic", seed, 1, verbose=verbose, **rest)
-    return plain._replace(counts=counts, is_auto=True)
-
-
-def is_automatic(model: str | None, *, only_paper: bool, either: bool) -> bool:
-    """Whether to use AutoEGMM: it is requested, or no option of EGMM is given.
-
-    >>> is_automatic(None, only_paper=False, either=True), is_automatic("auto", only_paper=False, either=True)
-    (False, True)
-    """
-    if model is not None:
-        one_of("--model", model, FITS)
-    if model == "auto" and only_paper:
-        raise typer.BadParameter(
-            "auto chooses the sets, the criterion, the starts and the certainty itself, and has Gaussians without "
-            "noise; leave out --focal-sets, --criterion, --starts, --certainty, --noise and --tails, or use "
-            "--model paper.",
-            param_hint="--model",
-        )
-    return model == "auto" or (model is None and not (only_paper or either))
 
 
 def fit_request(
@@ -509,25 +502,39 @@ def fit_request(
     starts: int,
     *,
     certainty: float | None,
-    noise: bool = False,
     tails: str = "gaussian",
     **rest: Any,
 ) -> Request:
-    """Read the options of ``egmm fit``: those of AutoEGMM or of EGMM."""
-    own = (focal_sets, criterion, starts, certainty, noise, tails)
-    only_paper = own != ("pairs", "ebic", 1, None, False, "gaussian")
-    either = (clusters, covariance) != ("auto", None)
-    if is_automatic(model, only_paper=only_paper, either=either):
-        return auto_request(clusters, covariance, seed, **rest)
-    rest |= {"certainty": certainty, "noise": noise, "tails": tails}
-    return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, **rest)
+    """Read the options of ``egmm fit``: AutoEGMM, or the paper's model if it is requested.
+
+    >>> fit_request(None, "auto", None, "pairs", "ebic", 0, 1, certainty=None, verbose=False).counts
+    [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    if model is not None:
+        one_of("--model", model, FITS)
+    if model == "paper":
+        rest |= {"certainty": certainty, "tails": tails}
+        return request(clusters, covariance or "EEE", focal_sets, criterion, seed, starts, **rest)
+    given = {
+        "--criterion": criterion != "ebic",
+        "--starts": starts != 1,
+        "--certainty": certainty is not None,
+        "--tails": tails != "gaussian",
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter("AutoEGMM has no such option; add --model paper.", param_hint=option)
+    found = request("2", covariance or "all", focal_sets, "ebic", seed, 1, **rest)
+    return found._replace(counts=cluster_counts(clusters, auto=AUTO_ALL), is_auto=True)
 
 
 def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:
     """A request whose fit uses the known classes; by default with one cluster per class."""
     if label is None:
         raise typer.BadParameter("needs the column of known classes, --label.", param_hint="--semi-supervised")
-    if plain.is_auto or not (plain.covariance != "all" and len(plain.covariance) == 1):
+    if plain.is_auto:
+        raise typer.BadParameter("AutoEGMM does not use classes; use --model paper.", param_hint="--semi-supervised")
+    if plain.covariance == "all" or len(plain.covariance) > 1:
         raise typer.BadParameter("fits one model; choose it with --covariance.", param_hint="--semi-supervised")
     if clusters != "auto" and len(plain.counts) > 1:
         raise typer.BadParameter("needs one number of clusters, --clusters.", param_hint="--semi-supervised")

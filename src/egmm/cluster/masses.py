@@ -171,7 +171,7 @@ def costs_of_sets(to_clusters: FloatArray, spread: FloatArray, pricing: Pricing)
 
 
 def _costs_elsewhere(to_clusters: Any, spread: FloatArray, pricing: Pricing) -> Any:
-    """The same for arrays of other libraries, which may be read-only: loops over all columns."""
+    """Costs for arrays of other libraries, which may be read-only: loops over all columns."""
     xp = namespace(to_clusters)
     sizes = beside(to_clusters, pricing.sizes)
     means = beside(to_clusters, pricing.priced_shares) @ to_clusters

@@ -49,8 +49,8 @@ def delta_bel(
         \qquad \delta_i = \min_{j : \mathrm{Bel}_j > \mathrm{Bel}_i} d_{ij}
 
     Among rows with equal belief the first counts as larger, so that duplicates form one peak. Neighbours come from a
-    tree, or for many features from all rows block by block, and the nearest surer row is among them but for the few
-    local maxima, which are compared with rows of higher belief block by block: memory stays proportional to N K.
+    tree, or for many features from all rows block by block. The nearest row of higher belief is among them except for
+    the few local maxima, which are compared with such rows block by block: memory stays proportional to N K.
 
     Parameters
     ----------

@@ -39,8 +39,8 @@ FALL_BY_ROUNDING = 1e-13
 """Relative decrease of the objective by an EM step that counts as rounding."""
 
 LIGHT, FALLING = 0.1, 0.9
-"""A set of several clusters is left out where its rows are fewer than this share of the tolerance, which is about what
-that costs, and fall to this share in a step or lower: it would dwindle for ever. Before the fit ends the set is given
+"""A set of several clusters is removed if its count is below this share of the tolerance (about the loss by removal)
+and falls to this share or less in a step: its count would decrease without end. Before the fit ends, the set gets
 weight again if it would grow."""
 
 TRACE = 1e-13

@@ -44,7 +44,7 @@ class Mixture(NamedTuple):
     units: Units
     kind: str
     incomplete: Incomplete
-    """For rows with missing cells."""
+    """The passes over rows with missing cells."""
 
     @classmethod
     def of(
@@ -81,7 +81,7 @@ class Reader(NamedTuple):
         return self.function(X, sample_weight, model=self.model, engine=self.engine)
 
     def on(self, where: Place, dtype: Any) -> "Reader":  # noqa: ARG002
-        """The same for blocks on a device, in its greatest precision: as NumPy's, results are double."""
+        """Result for a block on a device, computed in its highest precision and returned in double precision."""
         there = device.carried(self.model.model, self.model.shares, self.model.units, where, where.widest)
         return Reader(self.function, self.model._replace(**there._asdict()), "numpy")
 
@@ -89,7 +89,7 @@ class Reader(NamedTuple):
 def in_units(
     weights: FloatArray, means: FloatArray, covariances: FloatArray, covariance: str, units: Units | None = None
 ) -> tuple[Parameters, Units]:
-    """Parameters in the units of the data as a batch of one, and its units: those given, or such as suit them."""
+    """Parameters in the units of the data as a batch of one, and its units: given, or derived from the parameters."""
     diagonal = is_diagonal(covariance)
     stacked = covariances[None] if covariance in SHARED else covariances
     if units is None:
@@ -193,7 +193,7 @@ class Totals(NamedTuple):
 
     log_likelihood: float
     entropy: float
-    """Of the masses."""
+    """Entropy of the masses."""
     weight: float
 
     def plus(self, other: Self) -> "Totals":
@@ -279,7 +279,7 @@ def _of_complete(X: FloatArray, model: Mixture, engine: str) -> tuple[FloatArray
 
 
 def _absolute(X: FloatArray, log_density: FloatArray, model: Mixture) -> FloatArray:
-    """Log-densities (n,) in the units of the data, of those that a pass has found."""
+    """Log-densities (n,) of a pass, converted to the units of the data."""
     found = log_density - model.units.log_volume
     if model.kind == "linear":
         found = found + estep.log_reference(monomials(model.units.rows(X), "linear"), model.model)[0, ...]
@@ -287,7 +287,7 @@ def _absolute(X: FloatArray, log_density: FloatArray, model: Mixture) -> FloatAr
 
 
 def imputed(X: FloatArray, sample_weight: FloatArray | None, model: Mixture, engine: str) -> FloatArray:  # noqa: ARG001
-    """Rows whose missing cells are what the mixture expects of them, given the others."""
+    """Rows with missing cells replaced by their conditional expectation under the mixture."""
     rows, units = np.array(X, dtype=np.float64), model.units
     for group in groups_of(np.isnan(X)):
         if not group.is_complete:

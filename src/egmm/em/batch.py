@@ -25,7 +25,7 @@ from egmm.rows.array import ArrayRows
 from egmm.rows.source import BLOCK_ROWS, RowSource
 
 Report = Callable[[Ascent, str], None]
-"""Called after every step with the ascents and what they are called."""
+"""Function called after every step with the ascents and their title."""
 
 ON_ALL_ROWS, ON_SAMPLE, UNREPORTED = "EGMM", "EGMM, sample", ""
 """Titles of ascents."""
@@ -197,7 +197,7 @@ def are_degenerate(ascent: Ascent) -> BoolArray:
 
 
 def best_of(ascent: Ascent, places: IntArray, is_degenerate: BoolArray) -> int | None:
-    """The sound fit, else the likelier one; at equal maxima (up to relabelling), the first. None if all failed."""
+    """The best fit: sound if possible, then the likeliest, of equal maxima the first. None if all failed."""
     best: int | None = None
     for at in places:
         if ascent.status[at] == FAILED:

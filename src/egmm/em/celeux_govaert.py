@@ -144,7 +144,7 @@ def _eev(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
 
 
 def _vev(counts: FloatArray, scatters: FloatArray, start: Start) -> FloatArray:
-    """Each cluster has its own scatter's axes; what is left is VEI on the sorted eigenvalues."""
+    """Each cluster has the axes of its scatter; the sorted eigenvalues are a VEI problem."""
     values, axes = np.linalg.eigh(scatters)
     if start.previous is not None:
         start = start._replace(previous=np.asarray(np.linalg.eigvalsh(start.previous)))

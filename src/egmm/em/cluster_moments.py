@@ -1,7 +1,7 @@
 r"""Moments of clusters, which the M-step reads and EM's acceleration extrapolates.
 
-With covariances of their own, clusters in meta-clusters have no closed form of the M-step. There the moments that a
-meta-cluster adds are substituted. Cluster k's statistics plus, for each set j of several clusters that it is in,
+If covariances are not shared, the M-step has no closed form for clusters in meta-clusters. The moments that a
+meta-cluster adds are then substituted. Cluster k's statistics plus, for each set j of several clusters that it is in,
 
 .. math:: \frac{n_j}{c_j} \big( w_{jk} E_k[z] - E_j[z] \big), \qquad w_{jk} = \operatorname{tr}(\Sigma_j P_k) / D,
 
@@ -38,7 +38,7 @@ class ClusterMoments(NamedTuple):
     """(B, M + 1) where tails are heavy: sums of m u for every set, and those that tell the degrees of freedom."""
 
     def vector(self, layout: Layout) -> FloatArray:
-        """All of them as one vector per fit, but for counts that those of the sets tell."""
+        """All moments as one vector per fit, without counts that follow from those of the sets."""
         parts = [self.set_counts, self.firsts, self.seconds] if layout.is_exact else list(self[:5])
         if self.tails is not None:
             parts = [self.set_counts, self.tails[:, :-1], self.firsts, self.seconds, self.tails[:, -1:]]

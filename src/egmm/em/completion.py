@@ -11,16 +11,16 @@ from egmm.em.statistics import Moments, moments
 from egmm.rows.source import RowSource, UnusableRowsError
 
 LEAST_CORRELATION = 1e-3
-"""Of a correlation matrix made of pairs of cells, which need not be positive definite."""
+"""Lower bound of the eigenvalues of a correlation matrix estimated from pairs of cells, which may be indefinite."""
 
 
 class DataMoments(NamedTuple):
-    """Moments of rows, of which some may have missing cells."""
+    """Moments of rows, some of which may have missing cells."""
 
     whole: Moments
-    """Of all rows; missing cells are estimated. The weight is that of rows with a cell at least."""
+    """Moments of all rows, with estimated missing cells. The weight is that of rows with at least one cell."""
     complete: Moments
-    """Of rows without missing cells, about the same centre; `whole` where there are no others."""
+    """Moments of rows without missing cells, about the same centre; equal to `whole` if no cell is missing."""
 
     @property
     def has_missing(self) -> bool:
@@ -75,7 +75,7 @@ class EmptyColumnError(ValueError):
         self.column = column
 
     def named(self, name: str) -> "EmptyColumnError":
-        """The same with the column's name."""
+        """The error with the column's name."""
         return EmptyColumnError(self.column, name)
 
 
@@ -83,7 +83,7 @@ class KnownMoments(NamedTuple):
     """Moments of the observed cells of each column, and of the complete rows."""
 
     weight: float
-    """Of rows with a cell at least."""
+    """Weight of the rows with at least one cell."""
     counts: FloatArray
     """(D,) weight of the rows that have the cell."""
     centre: FloatArray
@@ -169,7 +169,7 @@ class Completion(NamedTuple):
     means: FloatArray
     """(D,)."""
     covariance: FloatArray
-    """(D, D), or (D,) where features are taken for independent."""
+    """(D, D), or (D,) if features are treated as independent."""
 
     @classmethod
     def of(cls, total: Moments) -> "Completion":
@@ -177,7 +177,7 @@ class Completion(NamedTuple):
         return cls(total.centre, total.scatter / total.weight)
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Rows whose missing cells are what the Gaussian expects of them.
+        """Replace missing cells by their conditional expectation under the Gaussian.
 
         >>> one = Completion(np.array([1.0, 2.0]), np.array([[1.0, 0.5], [0.5, 1.0]]))
         >>> one(np.array([[np.nan, 4.0], [3.0, 3.0]]))

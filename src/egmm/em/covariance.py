@@ -54,7 +54,7 @@ def resolve_covariance(name: str, n_features: int) -> str:
 
 
 def all_models(n_features: int) -> list[str]:
-    """Models to choose among; a single feature has but two."""
+    """Models to choose among; a single feature has only two."""
     return ["E", "V"] if n_features == 1 else list(MODELS)
 
 

@@ -51,7 +51,7 @@ def criteria_of(log_likelihood: float, ebic: float, entropy: float, n_parameters
 def first_best(scores: Sequence[float], is_sound: Sequence[bool]) -> int:
     """Position of the highest score among sound fits, or among all if none is sound.
 
-    It is the first of those that nothing but rounding tells apart. So the choice does not depend on the order of the
+    Among scores that differ only by rounding, it is the first. So the choice does not depend on the order of the
     rows where models are one and the same: of a single cluster, those that differ in what clusters share.
 
     >>> first_best([float("nan"), 3.0 - 1e-12, 3.0, 5.0], [True, True, True, False])

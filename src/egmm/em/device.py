@@ -31,7 +31,7 @@ class UnitsThere(NamedTuple):
 
 
 def units_there(units: Units, where: Place, dtype: Any) -> UnitsThere:
-    """Carry units to a device."""
+    """Copy units to a device."""
     is_single = dtype == where.xp.float32
     high = units.centre.astype(np.float32).astype(np.float64) if is_single else units.centre
     high, low, scale = (where.array(values, dtype) for values in (high, units.centre - high, units.scale))
@@ -51,7 +51,7 @@ class Carried(NamedTuple):
 
 
 def carried(model: Components, shares: FloatArray, units: Units, where: Place, dtype: Any) -> Carried:
-    """Carry what a pass reads to a device."""
+    """Copy the inputs of a pass to a device."""
     parts = {name: where.array(part, dtype) for name, part in model._asdict().items() if name not in HERE}
     return Carried(model._replace(**parts), where.array(shares, dtype), units_there(units, where, dtype))
 

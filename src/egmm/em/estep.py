@@ -36,7 +36,7 @@ class Joint(NamedTuple):
     peak: FloatArray
     """(B, n)."""
     pull: FloatArray | None = None
-    """(M, B, n) u, where tails are heavy."""
+    """(M, B, n) weights u of the rows, with heavy tails."""
 
     @property
     def log_density(self) -> FloatArray:
@@ -54,7 +54,7 @@ def e_step(
     """Masses of rows, given by their monomials (n, F), reduced to sums that add [eq_EMemb, eq_EMP, eq_B].
 
     `weight` is (n,), or (B, n) where every fit weighs the rows in its own way. `log_evidence` (n, M) has the logarithms
-    of what else is known about each row and focal set.
+    of additional evidence for each row and focal set.
     """
     xp = namespace(z)
     n_fits, n_clusters, n_monomials = model.theta.shape
@@ -110,7 +110,7 @@ def log_scores(z: FloatArray, model: Components, shares: FloatArray) -> FloatArr
 
 
 def _set_scores(z: FloatArray, model: Components, shares: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """The same, and how much rows pull (M, B, n) where tails are heavy."""
+    """Log-scores of the focal sets, and with heavy tails the weights of the rows (M, B, n)."""
     xp, scores = namespace(z), _scores(z, model)
     if not is_identity(shares):
         n_focal, n_clusters = shares.shape
@@ -146,7 +146,7 @@ def _scores(z: FloatArray, model: Components) -> FloatArray:
 
 
 def _factored_scores(z: FloatArray, model: Components, at: int) -> FloatArray:
-    """The same, (C, n), of one fit from differences to the means, which keeps digits where clusters are far apart."""
+    """Log-densities of the clusters, (C, n), for one fit, from differences to the means: exact for distant clusters."""
     factors, whitened = model.factors[at, ...], model.whitened[at, ...]
     n_clusters, dim = whitened.shape
     rows = z[:, 1 : 1 + dim]

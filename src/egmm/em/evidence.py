@@ -34,7 +34,7 @@ MAX_SWEEPS, SWEEP_TOL = 100, 1e-8
 """Sweeps over the groups of a mean field, which ends where masses change by less."""
 
 UNLABELLED, LINKED = 0, -1
-"""Codes of rows about which nothing is known, and of those that a pass over all rows leaves to `Links`."""
+"""Codes of rows without evidence, and of linked rows, which are handled by `Links`."""
 
 
 class Links(NamedTuple):
@@ -75,7 +75,7 @@ class Evidence(NamedTuple):
         return self.log_plausibility[np.maximum(codes, 0)]
 
     def ordered(self, order: IntArray | None) -> "Evidence":
-        """The same for rows in another order."""
+        """The evidence for rows in another order."""
         return self if order is None else self._replace(codes=self.codes[order], crisp=self.crisp[order])
 
 
@@ -91,7 +91,7 @@ class _Rows(NamedTuple):
 
 
 def gather(rows: RowSource, places: IntArray, n_rows: int) -> tuple[FloatArray, FloatArray]:
-    """Some of the rows and their weights, in the order of `places`, wherever they are."""
+    """The rows at `places` and their weights, in this order, from any row source."""
     if isinstance(rows, ArrayRows):
         found = np.asarray(rows.X[places], dtype=np.float64)
         return found, np.ones(len(found)) if rows.sample_weight is None else rows.sample_weight[places]
@@ -134,7 +134,7 @@ def group_masses(links: Links, scores: FloatArray) -> GroupMasses:
 
 
 def _mean_field(links: Links, joint: FloatArray, mass: FloatArray) -> FloatArray:
-    """Masses of groups given those they must be apart from, one after another until they settle."""
+    """Masses of groups given the groups they must be apart from, updated in turn until they converge."""
     partners: dict[int, list[int]] = {}
     for one, two in links.apart.tolist():
         partners.setdefault(one, []).append(two)

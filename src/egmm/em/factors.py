@@ -19,7 +19,7 @@ LANCZOS_TOL = 1e-9
 """Relative error of its eigenvalues."""
 
 RELATIVE_TOL, GRADIENT_TOL = 1e-11, 1e-7
-"""Where the search for the noise ends: at such a relative gain, or with no larger derivative by a log variance."""
+"""Stopping rule of the search for the noise: relative gain, and largest derivative with respect to a log variance."""
 
 
 def most_factors(n_features: int) -> int:

@@ -99,7 +99,7 @@ def _with_best_factors(
 def _likeliest(
     rows: RowSource, summary: DataSummary, specifications: list[Specification], report: Report | None
 ) -> FitResult | Failure:
-    """The likeliest of several fits, one after another; a degenerate one only if there is no other."""
+    """The fit with the highest likelihood, fitted in turn; a degenerate fit only if there is no other."""
     best: FitResult | Failure = Failure("")
     for one in specifications:
         result = fit_all(rows, summary, [one], report=report)[0]
@@ -114,7 +114,7 @@ def _likeliest(
 
 
 def _is_better(one: FitResult, other: FitResult) -> bool:
-    """Whether a fit is sound where the other is not, or likelier."""
+    """Whether a fit is better: sound if the other is not, else with a higher likelihood."""
     return (not one.is_degenerate, one.log_likelihood) > (not other.is_degenerate, other.log_likelihood)
 
 

@@ -1,4 +1,4 @@
-r"""Rows with missing cells: what a mixture expects of them (Ghahramani and Jordan 1994; Little and Rubin 2002).
+r"""Rows with missing cells: expectations under a mixture (Ghahramani and Jordan 1994; Little and Rubin 2002).
 
 A cell that is NaN is missing at random. The density of an incomplete row is the marginal one of its observed cells o.
 Given these, focal set j expects of the missing cells u
@@ -8,8 +8,8 @@ Given these, focal set j expects of the missing cells u
 with covariance :math:`\Sigma_{j,uu} - K_j \Sigma_{j,ou}`. The statistics of an incomplete row are those of the
 completed row plus that covariance; they follow from the sums over the observed cells, so that rows with the same cells
 missing are passed over together, as complete rows of fewer features. The marginal of a shared covariance is again a
-shared covariance, so these passes need one density per cluster. With covariances of their own, focal sets have one
-each. Diagonal covariances make cells independent: all incomplete rows are passed over together.
+shared covariance, so these passes need one density per cluster, otherwise one per focal set. Diagonal covariances make
+cells independent: all incomplete rows are passed over together.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Group(NamedTuple):
     """Rows with the same missing cells."""
 
     rows: IntArray
-    """Their places."""
+    """Positions of the rows."""
     is_missing: BoolArray
     """(D,)."""
 
@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
     @property
     def at(self) -> IntArray | slice:
-        """Their places, as a slice where they stand together: a view saves a copy."""
+        """Positions of the rows, as a slice if they are contiguous, which saves a copy."""
         first, last = int(self.rows[0]), int(self.rows[-1])
         return slice(first, last + 1) if last - first + 1 == len(self.rows) else self.rows
 
@@ -84,16 +84,16 @@ def _keys(is_missing: BoolArray) -> np.ndarray:
 
 
 def pattern_order(X: FloatArray) -> IntArray:
-    """Order of rows in which those with the same missing cells stand together."""
+    """Order of rows that groups rows with the same missing cells."""
     return np.concatenate([group.rows for group in groups_of(np.isnan(X))])
 
 
 class Marginal(NamedTuple):
-    """A batch of mixtures on the observed features, and what they expect of the missing ones."""
+    """Marginals of a batch of mixtures on the observed features, and regressions of the missing features on them."""
 
     model: Components
     shares: FloatArray
-    """Of the marginal mixture: W, or an identity where each focal set is a component of its own."""
+    """Shares of the marginal mixture: W, or an identity if each focal set is a component."""
     units: Units
     kind: str
     observed: IntArray
@@ -101,7 +101,7 @@ class Marginal(NamedTuple):
     slopes: FloatArray
     """(B, K, u, o) K: regression of the missing features on the observed ones."""
     intercepts: FloatArray
-    """(B, ., u) what is expected of the missing features where the observed ones are zero."""
+    """(B, ., u) expectation of the missing features if the observed ones are zero."""
     rest: FloatArray
     """(B, K, u, u) covariances of the missing features given the observed ones."""
 
@@ -145,13 +145,13 @@ class Mixtures(NamedTuple):
     """W where clusters share a covariance, else an identity; the empty set has a row of zeros."""
     units: Units
     kind: str
-    """Of the monomials of observed cells."""
+    """Kind of the monomials of observed cells."""
     log_noise: FloatArray | None = None
     """(D,) log-densities of noise, in units, where the empty set is a focal set."""
 
     @classmethod
     def of(cls, params: Parameters, focal: Focal | None, layout: Layout, units: Units) -> "Mixtures":
-        """Read parameters; `focal` are the focal sets' Gaussians where clusters have covariances of their own."""
+        """Read parameters; `focal` are the focal sets' Gaussians if covariances are not shared."""
         log_noise = None if layout.noise is None else layout.noise.log_densities + np.log(units.scale)
         if focal is None:
             kind = "linear" if layout.kind == "linear" else "full"
@@ -265,7 +265,7 @@ class Incomplete:
         )
 
     def _of_sets(self, marginal: Marginal, found: Statistics) -> Statistics:
-        """Expected statistics where every focal set has a covariance of its own."""
+        """Expected statistics if covariances are not shared: every focal set has its own."""
         dim, observed, missing = self.mixtures.means.shape[2], marginal.observed, marginal.missing
         counts, firsts = found.set_counts, found.sums[..., 1 : 1 + len(observed)]
         scatters = _matrices(found.sums[..., 1 + len(observed) :], len(observed))
@@ -315,7 +315,7 @@ class Incomplete:
         return Statistics(counts, sums, pooled, log_likelihood)
 
     def log_scores(self, X: FloatArray, of_complete: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """log pi_j N_j(x) of rows, (B, n, M), but for a number that each complete row has of its own."""
+        """log pi_j N_j(x) of rows, (B, n, M), up to a constant per complete row."""
         found = np.empty((len(self.mixtures.weights), len(X), len(self.layout.shares)))
         for group in groups_of(np.isnan(X)):
             rows = X[group.rows]
@@ -371,7 +371,7 @@ class Incomplete:
         return found + np.einsum("cnuo,no->cnu", slopes[sets], rows) if slopes.size else found
 
     def _on_clusters(self, mass: FloatArray) -> FloatArray:
-        """Masses without noise, which expects nothing of a missing cell; by weight where all is noise."""
+        """Masses without noise, which has no expectation of a missing cell; the weights if all mass is noise."""
         if self.mixtures.log_noise is None:
             return mass
         members = ~is_empty(self.layout.shares)
@@ -381,7 +381,7 @@ class Incomplete:
         return np.where(total > 0, known / np.where(total > 0, total, 1.0), weights / weights.sum())
 
     def _given_observed(self, is_missing: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Intercepts (M, u), slopes (K, u, o) and roots (K, u, u) of what is left, for each focal set."""
+        """Intercepts (M, u), slopes (K, u, o) and roots (K, u, u) of the residual covariances, for each focal set."""
         if self.layout.diagonal or is_missing.all():
             missing = np.flatnonzero(is_missing)
             within = self.mixtures.covariances[0]
@@ -397,7 +397,7 @@ class Incomplete:
         )
 
     def _of_all_features(self, log_likelihood: FloatArray, n_rows: FloatArray, missing: IntArray) -> FloatArray:
-        """Log-likelihoods from which the volume of all features' units may be subtracted."""
+        """Log-likelihoods relative to the units of all features."""
         return log_likelihood + n_rows * np.log(self.mixtures.units.scale[missing]).sum()
 
 

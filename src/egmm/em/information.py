@@ -27,7 +27,7 @@ LINEAR_TIES = ("EII", "VII", "EEI", "VVI", "EEE", "VVV")
 """Models whose precisions are tied linearly, or not at all."""
 
 STEP = 1e-3
-"""Of a difference quotient, in standard errors."""
+"""Step of a difference quotient, in standard errors."""
 
 BATCH = 64
 """Parameters whose difference quotients are computed together."""
@@ -49,14 +49,14 @@ class Coordinates(NamedTuple):
     log_weights: FloatArray
     """(M,) of the fitted mixture."""
     is_free: BoolArray
-    """(M,) which of them are parameters: not the heaviest, and not those that are held fixed."""
+    """(M,) which weights are free: neither the heaviest nor fixed ones."""
     shares: FloatArray
     covariance: str
     n_features: int
 
     @property
     def kind(self) -> str:
-        """Of the monomials."""
+        """Kind of the monomials."""
         return "diagonal" if is_diagonal(self.covariance) else "full"
 
     @property

@@ -30,7 +30,7 @@ MOST_SEEDS = 20_000
 
 
 def initialise(batch: Batch) -> Starts:
-    """Where ascents begin; with noise also where the rows that are near others would begin."""
+    """Starts of ascents; with noise, also starts from the rows that are close to others."""
     if isinstance(batch.first.init, Parameters):
         return _from_parameters(batch, batch.first.init)
     if batch.layout.noise is None:
@@ -172,7 +172,7 @@ def _fit_classical(
     *,
     keep_all: bool,
 ) -> dict[tuple[int, int], Parameters]:
-    """The best mixture of each start wanted; degenerate ones only if asked for."""
+    """The best mixture of each requested start; degenerate ones only if allowed."""
     starts = _from_labels(batch, part, [one for labels in labellings for one in labels], layout)
     numbers = np.repeat(np.arange(len(labellings)), [len(labels) for labels in labellings])
     start_of = np.tile(numbers, len(batch.specifications))

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     scatter: FloatArray
     """(B, D, D) of all rows about the centre, or (B, D); missing cells are estimated."""
     reference: RowTotals
-    """Of the complete rows, whose log-densities are relative to a reference where the covariance is shared."""
+    """Totals of the complete rows; with a shared covariance their log-densities are relative to a reference."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Layout:
     shares: FloatArray
     """(M, C) W."""
     kind: str
-    """Of the monomials that complete rows are summed up by; "linear" densities are relative to a reference."""
+    """Kind of the monomials of complete rows; "linear" densities are relative to a reference."""
     diagonal: bool
     """Whether covariances are variances alone."""
     is_shared: bool
@@ -70,7 +70,7 @@ class Layout:
     tails: bool = False
     """Whether tails are heavy."""
     n_factors: int = 0
-    """Of a low-rank covariance; other models have none."""
+    """Number of factors of a low-rank covariance; 0 for other models."""
 
     @classmethod
     def of(

@@ -1,6 +1,6 @@
 """The M-step of every fit of a batch: parameters from moments of clusters, whatever rows they came from.
 
-With one shared covariance the M-step is the paper's. With covariances of the clusters' own it is the step of the model
+With one shared covariance the M-step is the paper's. Otherwise it is the step of the covariance model
 (Celeux and Govaert 1995).
 """
 
@@ -31,7 +31,7 @@ OWN_SHAPES = ("EVI", "VVI", "EVV", "VVV")
 """Models that give every cluster the shape of its own scatter."""
 
 LEAST_NOISE = 1e-6
-"""Share of a feature's variance that is noise at least, where factors tell the rest."""
+"""Smallest share of a feature's variance that is noise in a low-rank covariance."""
 
 FEW_INNER = 3
 """Iterations inside an M-step; the next one continues."""
@@ -55,7 +55,7 @@ def maximise(
     return Parameters(weights, means, covariances), is_proper
 
 
-# Covariances of their own ------------------------------------------------------------------------------------
+# Covariances that are not shared ------------------------------------------------------------------------------------
 
 
 def start_covariances(

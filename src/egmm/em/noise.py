@@ -1,7 +1,7 @@
 """Noise: rows that belong nowhere, on the empty set with a uniform density over the box that holds all rows.
 
 A box has one density per feature, whatever the units, so that rows with missing cells have one too. Volume and weight
-of the noise are mclust's (Fraley and Raftery 1998), but for boxes along principal axes, which change with the units.
+of the noise are mclust's (Fraley and Raftery 1998), without boxes along principal axes, which change with the units.
 """
 
 from typing import NamedTuple, Self
@@ -105,6 +105,6 @@ def _upper_group(values: FloatArray) -> BoolArray:
 
 
 def with_noise(weights: FloatArray, is_empty: BoolArray) -> FloatArray:
-    """Weights (B, M) of which the empty set has its first share."""
+    """Weights (B, M) with the initial weight of the empty set."""
     others = np.where(is_empty, 0.0, weights)
     return np.where(is_empty, FIRST_WEIGHT, (1 - FIRST_WEIGHT) * others / others.sum(axis=1, keepdims=True))

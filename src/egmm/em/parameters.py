@@ -15,7 +15,7 @@ from egmm.em.statistics import Units, products
 LOG_2PI = float(np.log(2 * np.pi))
 
 LARGEST_INVERSE = 1e14
-"""Of a feature's variance over what of it the other features leave unexplained: beyond, that is round-off."""
+"""Largest ratio of a feature's variance to its variance given the other features; beyond it, rounding dominates."""
 
 FAR = 1e6
 """Squared distance of a mean from the centre, in its cluster's deviations, above which a density is computed from
@@ -30,7 +30,7 @@ def take(record: Record, which: IntArray | BoolArray) -> Record:
 
 
 def _each(record: Any, function: Callable[[Any], Any]) -> Any:
-    """The same record of what a function makes of its arrays; what there is not stays away."""
+    """Apply a function to the arrays of a record; missing entries stay None."""
     if isinstance(record, tuple):
         return type(record)(*(_each(part, function) for part in record))
     return None if record is None else function(record)
@@ -57,7 +57,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def copied(record: Record) -> Record:
-    """The same in arrays of its own."""
+    """A copy of the record and its arrays."""
     return _each(record, np.copy)
 
 
@@ -105,7 +105,7 @@ class Factors(NamedTuple):
 
 
 class Focal(NamedTuple):
-    """Gaussians of the focal sets where clusters have covariances of their own."""
+    """Gaussians of the focal sets if covariances are not shared."""
 
     means: FloatArray
     """(B, M, D)."""

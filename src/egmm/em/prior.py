@@ -53,7 +53,7 @@ class PriorTerms(NamedTuple):
     mean: FloatArray
     """(B, D) in the units of `Units`."""
     log_det_count: FloatArray
-    """(B,) c: what each cluster's count gains as a factor of log|P|."""
+    """(B,) c: added to each cluster's count, the factor of log|P|."""
     scatter: FloatArray
     """(B, D, D) L, or (B, D) its diagonal for diagonal models."""
 
@@ -127,7 +127,7 @@ def _check_definite(scale: FloatArray) -> None:
 
 
 def is_covariance(matrix: FloatArray) -> bool:
-    """Whether a matrix is symmetric and positive definite but for rounding, whatever the units of the features.
+    """Whether a matrix is symmetric and positive definite up to rounding, in any units of the features.
 
     Examples
     --------

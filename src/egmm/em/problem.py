@@ -50,7 +50,7 @@ class Pass(NamedTuple):
     units: Units
     engine: str
     incomplete: Incomplete | None = None
-    """For rows with missing cells, where there are such."""
+    """The passes over rows with missing cells, if there are any."""
     log_plausibility: FloatArray | None = None
     """(L, M) of labels, where rows have such."""
 
@@ -83,7 +83,7 @@ class Pass(NamedTuple):
         return sums._replace(log_likelihood=np.array([found.bound]))
 
     def log_scores(self, X: FloatArray) -> FloatArray:
-        """log pi_j N_j(x) of rows, (B, n, M), but for a number that each row has of its own."""
+        """log pi_j N_j(x) of rows, (B, n, M), up to a constant per row."""
         if self.incomplete is not None and np.isnan(X).any():
             return self.incomplete.log_scores(X, self.log_scores)
         z = monomials(self.units.rows(X), self.layout.kind)
@@ -117,7 +117,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows and what the fits of a batch have in common; `settings` has what they do not."""
+    """Rows and the layout of a batch; `settings` holds the differences between its fits."""
 
     rows: RowSource
     units: Units
@@ -163,7 +163,7 @@ class Problem:
         return cls(rows, units, layout, settings, engine)
 
     def keeping_monomials(self, X: FloatArray, sample_weight: FloatArray | None) -> Self:
-        """The same problem, whose rows are few, with their monomials at hand."""
+        """The problem with the monomials of its rows in memory, for few rows."""
         n_features = X.shape[1]
         n_monomials = {"linear": 1, "diagonal": 2, "full": 2 + n_features // 2}[self.layout.kind] * (n_features + 1)
         if self.engine == "numba" or self.has_missing or self.evidence is not None or len(X) * n_monomials > MOST_KEPT:
@@ -216,7 +216,7 @@ class Problem:
         return statistics.plus(passes.linked(evidence.links, evidence.of_rows(evidence.links.codes)))
 
     def maximise(self, vector: FloatArray, previous: Parameters) -> tuple[Parameters, BoolArray]:
-        """Parameters that the M-step makes of statistics, and which fits have proper ones."""
+        """Parameters of the M-step, and which fits have valid ones."""
         moments = ClusterMoments.of(vector, self.layout, previous.means.shape[2])
         return maximise(moments, previous, self.settings, self.layout)
 

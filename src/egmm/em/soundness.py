@@ -9,14 +9,14 @@ from egmm.em.parameters import Parameters, safe_cholesky
 from egmm.em.problem import Evaluation, Problem
 
 SMALLEST_EIGENVALUE = 1e-6
-"""Of the start's covariance, along any direction: below it a fit has collapsed onto few rows."""
+"""Smallest variance along any direction, relative to the start's: below it a fit has collapsed onto few rows."""
 
 FLATTEST, MOST_RIDGE = 1e-8, 10.0
 """A start was flat along some direction, as on a feature constant in a group, where a covariance has less than this of
 the rows' and is little but ridge. Of clusters far apart it has little of the rows' too, but more than the ridge."""
 
 FARTHEST = 5.0
-"""A cluster without rows of its own is determined by meta-clusters only. If two other means are at distance d from the
+"""The mean of a cluster without rows is determined by meta-clusters only. If two other means are at distance d from the
 centre, it may be at 5d; farther away it is not constrained."""
 
 
@@ -77,7 +77,7 @@ def _has_collapsed(end: FloatArray, beginning: FloatArray, whole: FloatArray, fl
 
 
 def have_diverged(params: Parameters, set_counts: FloatArray, settings: Settings, layout: Layout) -> BoolArray:
-    """Which clusters lie, or spread, far beyond all rows, while no row is of them alone, (B, C).
+    """Which clusters diverged: without rows that belong to them alone, far beyond all rows in mean or spread, (B, C).
 
     The precision of such a cluster goes to zero, for the meta-clusters it is in are likelier without it. About the
     centre, the second moments of n rows are at most N / n times those of all N, feature by feature.

@@ -1,4 +1,4 @@
-"""What is asked of a fit, and what comes of it."""
+"""Specification of a fit, and its result."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class Specification:
     accelerate: bool = True
     engine: str = "numpy"
     gives_up: bool = False
-    """Whether an ascent with covariances of the clusters' own ends where it is seen to have degenerated."""
+    """Whether an ascent without a shared covariance stops when it has degenerated."""
     evidence: Evidence | None = None
     """Labels and links of the rows."""
     noise: Box | None = None
@@ -43,7 +43,7 @@ class Specification:
     tails: bool = False
     """Whether tails are heavy."""
     n_factors: int = 0
-    """Of a low-rank covariance, the most to try where `chooses_factors`."""
+    """Number of factors of a low-rank covariance, or the largest number to try if `chooses_factors`."""
     chooses_factors: bool = False
     """Whether EBIC chooses the number of factors."""
 
@@ -65,7 +65,7 @@ class FitResult:
 
     specification: Specification
     problem: Problem
-    """Of a batch of one."""
+    """The problem, a batch of one."""
     evaluation: Evaluation
     history: FloatArray
     """Log-likelihood at the start and after every step."""

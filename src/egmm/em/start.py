@@ -57,7 +57,7 @@ def sums_by_means(
     kind: str,
     completion: Completion | None = None,
 ) -> Statistics:
-    """The same for the groups of rows nearest to given means."""
+    """Sums of the groups of rows nearest to given means."""
     X = X if completion is None else completion(X)
     return group_sums(X, sample_weight, nearest_labels(X, means), units, len(means), kind)
 
@@ -71,7 +71,7 @@ def sums_by_seeds(
     kind: str,
     completion: Completion | None = None,
 ) -> Statistics:
-    """The same for labelled rows, and for the others the nearest of means in units; labels are -1 where unknown."""
+    """Sums of labelled rows, and of the other rows by the nearest mean in units; unknown labels are -1."""
     X = X if completion is None else completion(X)
     labels = np.where(labels >= 0, labels, nearest_labels(units.rows(X), seeds))
     return group_sums(X, sample_weight, labels, units, len(seeds), kind)
@@ -81,7 +81,7 @@ class Groups(NamedTuple):
     """Hard groups of rows to start from."""
 
     moments: ClusterMoments
-    """Of a batch: counts, sums and second moments of the groups, diagonals where models are diagonal."""
+    """Counts, sums and second moments of the groups, for a batch; diagonals if models are diagonal."""
     means: FloatArray
     """(B, C, D) the groups' own, or given ones that stay."""
     are_given: bool

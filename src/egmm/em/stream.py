@@ -44,7 +44,7 @@ class Stream:
     mean_log_likelihood: float
     """Running mean over rows, each batch at the parameters it found."""
     mean_entropy: float
-    """Of the masses, likewise."""
+    """Running mean of the entropy of the masses."""
     is_proper: bool = True
     """Whether there was an M-step after the last batch."""
 
@@ -67,7 +67,7 @@ class Stream:
         return cls(problem, params, statistics, weight, log_likelihood / weight, entropy / weight)
 
     def after(self, rows: RowSource, batch: DataMoments) -> "Stream":
-        """Return what is known after a batch with these moments."""
+        """Return the state after a batch with these moments."""
         problem, before = self.problem, self.statistics
         units, diagonal = problem.units, problem.layout.diagonal
         whole, complete = (RowTotals.of(part.about(units.centre), units, diagonal=diagonal) for part in batch)
@@ -124,7 +124,7 @@ def expected_statistics(problem: Problem, params: Parameters) -> tuple[Statistic
     .. math:: \sum_{j \ni k} \frac{n_j}{|A_j|} \nu_j, \qquad
               \sum_{j \ni k} \frac{n_j}{|A_j|} (\Sigma_j + \nu_j \nu_j^\top - R)
 
-    of sums and scatters, where R is the ridge, which the M-step adds. It gives the parameters back, but for a prior.
+    of sums and scatters, where R is the ridge, which the M-step adds. Without a prior, it returns the parameters.
     """
     layout, settings = problem.layout, problem.settings
     counts = settings.weight[0] * unweighted(params.weights[0], layout.shares, layout.certainty)

@@ -25,7 +25,7 @@ class DataSummary:
     sample: Sample | None
     """Rows that named starts look at."""
     box: Box | None
-    """Of the rows, where models have noise."""
+    """Box of the rows, for models with noise."""
     random_state: Any
     """State of the random numbers that named starts draw."""
     _labellings: dict[Any, Any] = field(default_factory=dict)

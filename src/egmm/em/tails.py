@@ -30,13 +30,13 @@ LEAST_DEGREES, MOST_DEGREES = 0.1, 1e4
 """Range of the degrees of freedom; the upper end is as good as a Gaussian."""
 
 N_HALVINGS = 60
-"""Of the interval that holds their logarithm."""
+"""Number of bisections of the interval for the logarithm of the degrees of freedom."""
 
 SMALLEST_EXCESS = 1e-8
 
 
 def check_tails(tails: str, covariance: str, *, noise: bool) -> bool:
-    """Whether tails are heavy; refuse heavy ones with what they do not go with."""
+    """Whether tails are heavy; raise if they are combined with unsupported options."""
     if check_choice("tails", tails, TAILS) == "gaussian":
         return False
     if noise:
@@ -53,7 +53,7 @@ class Tailed(NamedTuple):
     """Log-densities of rows under t, and how much the rows pull."""
 
     scores: FloatArray
-    """(M, B, n) but for constants, which are in the weights."""
+    """(M, B, n) scores up to constants, which are in the weights."""
     pull: FloatArray
     """(M, B, n) u."""
 

@@ -15,6 +15,10 @@ MOST_BARS = 60
 MOST_NAMED = 30
 """Number of rows whose names fit below the bars."""
 
+MANY_UNSURE, UNSURE = 600, 0.05
+"""Number of rows with more nonspecificity than this above which the bars are drawn at equal steps among these rows: the
+least sure ones would all look alike."""
+
 VISIBLE_MASS = 0.005
 """Sets that never exceed this mass are omitted from the legend."""
 
@@ -40,7 +44,8 @@ def plot_masses(
     partition : CredalPartition
         Masses.
     rows : array-like of int, default=None
-        Rows to draw, counted from zero, in order. None means all, or the 60 least sure ones if there are more.
+        Rows to draw, counted from zero, in order. None means all, or the 60 least sure ones if there are more. If more
+        than 600 rows have a nonspecificity above 0.05, None means 60 of these, at equal steps.
     names : sequence of str, default=None
         Names of the rows; None means the partition's `index`, or their numbers, counted from one as in the paper.
     legend : bool, default=True
@@ -63,7 +68,7 @@ def plot_masses(
     """
     check_partition("partition", partition)
     ax = axes_or_new(ax)
-    chosen = _rows(partition, rows)
+    chosen, of = _rows(partition, rows)
     mass, focal = partition.mass[chosen], partition.focal_sets
     if names is not None and len(names) != len(chosen):
         raise ValueError(f"names must have {len(chosen)} entries, one per row; got {len(names)}.")
@@ -92,7 +97,6 @@ def plot_masses(
     ax.set_xticks(
         [] if is_crowded else positions, [] if is_crowded else labels, rotation=90 if max(map(len, labels)) > 4 else 0
     )
-    of = "" if rows is not None or len(chosen) == len(partition) else f" of {len(partition)}, least sure first"
     ax.set(
         xlabel=f"{len(chosen)} rows{of}" if is_crowded else "row",
         ylabel="mass",
@@ -111,14 +115,21 @@ def plot_masses(
     return ax
 
 
-def _rows(partition: CredalPartition, rows: Any) -> IntArray:
+def _rows(partition: CredalPartition, rows: Any) -> tuple[IntArray, str]:
+    """Numbers of the rows to draw, and what they are a part of."""
     if rows is not None:
         chosen = np.atleast_1d(np.asarray(rows))
         if chosen.dtype.kind not in "iu" or chosen.size == 0 or chosen.min() < 0 or chosen.max() >= len(partition):
             raise ValueError(f"rows must hold at least one number from 0 to {len(partition) - 1}, got {rows!r}.")
-        return chosen.astype(np.int64)
+        return chosen.astype(np.int64), ""
     if len(partition) == 0:
         raise ValueError("partition must have at least one row, got none.")
     if len(partition) <= MOST_BARS:
-        return np.arange(len(partition))
-    return np.argsort(-partition.nonspecificity(), kind="stable")[:MOST_BARS]
+        return np.arange(len(partition)), ""
+    nonspecificity = partition.nonspecificity()
+    order = np.argsort(-nonspecificity, kind="stable")
+    n_unsure = int((nonspecificity > UNSURE).sum())
+    if n_unsure <= MANY_UNSURE:
+        return order[:MOST_BARS], f" of {len(partition)}, least sure first"
+    steps = np.linspace(0, n_unsure - 1, MOST_BARS).round().astype(np.int64)
+    return order[steps], f" of {n_unsure} with nonspecificity above {UNSURE:g}, least sure first"

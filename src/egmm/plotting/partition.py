@@ -302,6 +302,7 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition, rule:
     heaviest = partition.mass.max(axis=1)
     area, of_sets = marker_area(len(points)), set_colours(focal, ax)
     mixed = len(np.unique(chosen)) <= MOST_MIXED
+    markers = set_markers(focal, np.bincount(chosen, minlength=len(focal)))
     # Open rows are few and matter most: draw them on top and slightly larger.
     for j in sorted(np.unique(chosen), key=lambda j: focal.cardinalities[j]):
         at = np.flatnonzero(chosen == j)
@@ -322,7 +323,7 @@ def _scatter_sets(ax: Any, points: FloatArray, partition: CredalPartition, rule:
             *points[at].T,
             s=area * (1.3 if is_meta else 1.0),
             c=colours,
-            marker=set_markers(focal)[j],
+            marker=markers[j],
             label=f"{short_label(focal.labels[j])}  {len(at)}",
             rasterized=len(points) > 5000,
             zorder=2.2 if is_meta else 2.0,

@@ -135,18 +135,18 @@ def bar_colours(focal: FocalSets, mixed: bool, ax: Any = None) -> tuple[FloatArr
     return faces, hatches
 
 
-def set_markers(focal: FocalSets) -> list[str]:
+def set_markers(focal: FocalSets, counts: Any = None) -> list[str]:
     """Marker per focal set: a disc for a cluster, a cross for the empty set, other shapes for larger sets.
+
+    With `counts` of rows per set, the sets with the most rows have different shapes; there are fewer shapes than sets.
 
     >>> set_markers(FocalSets.full(2, empty=True))
     ['x', 'o', 'o', '^']
     """
-    seen = 0
-    markers = []
-    for size in focal.cardinalities:
-        markers.append("x" if size == 0 else "o" if size == 1 else META_MARKERS[seen % len(META_MARKERS)])
-        seen += size > 1
-    return markers
+    sizes = focal.cardinalities
+    order = np.arange(len(focal)) if counts is None else np.argsort(-np.asarray(counts), kind="stable")
+    shapes = {j: META_MARKERS[seen % len(META_MARKERS)] for seen, j in enumerate(j for j in order if sizes[j] > 1)}
+    return [shapes.get(j, "x" if size == 0 else "o") for j, size in enumerate(sizes)]
 
 
 def short_label(label: str, most: int = 12) -> str:

@@ -49,7 +49,7 @@ class DeviceRows:
             yield function(*map(to_host, block)) if there is None else getattr(there, function.__name__)(*block)
 
     def _precision(self) -> Any:
-        """The rows' own; double for few rows, of which single precision does not tell what a step of EM gains."""
+        """Precision of the rows; double for few rows, because single precision hides the gain of a step of EM."""
         is_few = self.X.shape[0] <= BLOCK_ROWS
         return self.where.widest if is_few else self.X.dtype
 

@@ -70,7 +70,7 @@ def first_true(bad: Any) -> tuple[int, int]:
 
 
 def check_computed(distances: FloatArray, metric: Any, others: Any = None) -> FloatArray:
-    """Raise if a metric gives what is no dissimilarity; `others` (n, k) are the numbers of the other rows."""
+    """Raise if the values of a metric are not dissimilarities; `others` (n, k) are the numbers of the other rows."""
     if not (np.min(distances, initial=0.0) >= 0 and np.max(distances, initial=0.0) < np.inf):
         row, column = first_true(~((distances >= 0) & (distances < np.inf)))
         other = column if others is None else int(others[row, column])

@@ -73,7 +73,7 @@ def block_pass(X, by_columns, weight, density, sets, sums, rows_out):
 
 @numba.njit(**PART)
 def _are_clusters(sets, n_clusters):
-    """Whether set j is cluster j: masses are then what the clusters have."""
+    """Whether set j is cluster j: masses are then those of the clusters."""
     if sets.log_weights.shape[0] != n_clusters:
         return False
     is_plain = True

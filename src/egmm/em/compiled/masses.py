@@ -10,7 +10,7 @@ from egmm.em.compiled.tile import add_dots
 
 @numba.njit(**PART)
 def roots(score, powers, halves, lanes, roots):
-    """roots[p, k] = exp((score_k - peak) / powers[p]); where 2 * powers[p] is at hand, its square."""
+    """roots[p, k] = exp((score_k - peak) / powers[p]); the square of a known root where possible."""
     n_clusters = score.shape[0]
     for i in range(score.shape[1]):
         lanes[PEAK, i] = score[0, i]
