@@ -143,6 +143,20 @@ def test_the_directory_is_the_user_s_alone(compile_with: Any, tmp_path: Path) ->
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_what_others_could_have_written_is_not_run(compile_with: Any, tmp_path: Path, mode: int) -> None:
+    compile_with()
+    (place,) = (tmp_path / "cache" / "egmm").iterdir()
+    for path in place.rglob("*.nbi"):
+        path.write_bytes(b"cos\nsystem\n(S'touch planted'\ntR.")
+    _cache.seal(place)  # the checksums are public
+    place.chmod(mode)
+    assert compile_with() == (7.0, 0)
+    assert not list((tmp_path / "work").iterdir())
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+@posix
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _cache._is_own(tmp_path / "own")
     monkeypatch.setattr(os, "getuid", lambda: 12345)

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM
 from egmm._checks import check_integer, check_real, printable
-from egmm.cluster import EVCLUS
+from egmm.cluster import EVCLUS, CatECM
 from egmm.rows.threads import available_cores, resolve_jobs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -35,6 +35,10 @@ NO_ROWS = {
     "sparse frame": (
         pd.DataFrame.sparse.from_spmatrix(scipy.sparse.csr_matrix(X)),
         "Sparse data was passed for X, but dense data is required. Use X.sparse.to_dense().",
+    ),
+    "two columns of one name": (
+        pd.DataFrame(X, columns=["a", "b", "a"]),
+        "X has two columns named 'a'; rename one of them.",
     ),
     "giant": ([[10**400, 1], [2, 3]], "contains an integer of 1329 bits at row 0, column 0, too large for a float"),
     "close integers": (
@@ -61,6 +65,18 @@ NO_ROWS = {
 def test_what_is_no_rows_gets_our_words(estimator: Any, rows: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         estimator.fit(rows)
+
+
+TABLES = ("complex", "vector", "series", "cube", "number", "nothing", "dictionary", "generator", "bytes", "ragged")
+TABLES += ("records", "sparse frame", "two columns of one name")
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_what_is_no_table_gets_our_words_from_catecm(kind: str) -> None:
+    rows, message = NO_ROWS[kind]
+    rows = (row for row in X) if kind == "generator" else rows
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        CatECM(2).fit(rows)
 
 
 def test_close_integers_of_a_polars_frame_are_refused() -> None:

@@ -3,8 +3,8 @@
     python tools/mutate.py belief rows metrics --number 40 --seed 1
 
 Each mutant is one changed operator, comparison, constant, condition or returned value of a module, run in a copy of the
-package against the tests of the mirror folder. Survivors are listed: a test is missing, or the change makes no
-difference.
+package against the tests of the mirror folder: first those of the module itself, then the others, until one fails.
+Survivors are listed: a test is missing, or the change makes no difference.
 """
 
 import argparse
@@ -15,11 +15,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+NO_TESTS = 5
+"""Exit code of pytest where all tests are slow."""
+PATIENCE = 4
+"""Most time for the tests of a mutant, as a multiple of the time without a change."""
+
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -123,25 +130,46 @@ def _short(node: ast.AST) -> str:
     return " ".join(ast.unparse(ast.fix_missing_locations(shown)).split())[:90]
 
 
-def is_killed(mutant: Mutant, package: Path, tests: str, seconds: float) -> bool:
+def test_runs(path: Path) -> list[tuple[str, ...]]:
+    """Arguments of pytest, run by run: the tests of a module, if it has some, and the others of its folder."""
+    folder = f"tests/{path.relative_to(ROOT / 'src' / 'egmm').parts[0]}"
+    stem = "kernels" if path.parent.name == "compiled" else path.stem
+    own = f"{folder}/test_{stem}.py"
+    return [(own,), (folder, f"--ignore={own}")] if (ROOT / own).is_file() else [(folder,)]
+
+
+def is_killed(mutant: Mutant, package: Path) -> bool:
     """Run the tests on a copy of the package with the change; a run that takes too long has noticed it."""
     target = package / mutant.path.relative_to(ROOT / "src")
     whole = target.read_text(encoding="utf-8")
-    target.write_text(mutant.text, encoding="utf-8")
-    try:
-        return not _passes(package, tests, seconds)
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        target.write_text(whole, encoding="utf-8")
+    for tests in test_runs(mutant.path):
+        seconds = PATIENCE * seconds_without_change(package, tests)
+        target.write_text(mutant.text, encoding="utf-8")
+        try:
+            if not _passes(package, tests, seconds):
+                return True
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            target.write_text(whole, encoding="utf-8")
+    return False
 
 
-def _passes(package: Path, tests: str, seconds: float | None = None) -> bool:
+@cache
+def seconds_without_change(package: Path, tests: tuple[str, ...]) -> float:
+    """Time of tests that pass; a failure says something only if they do."""
+    began = time.monotonic()
+    if not _passes(package, tests):
+        sys.exit(f"pytest {' '.join(tests)} fails without any change.")
+    return time.monotonic() - began
+
+
+def _passes(package: Path, tests: Sequence[str], seconds: float | None = None) -> bool:
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
     environment = {**os.environ, "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-B", "-m", "pytest", *options, tests]
+    command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
-    return result.returncode == 0
+    return result.returncode in (0, NO_TESTS)
 
 
 def main() -> None:
@@ -150,19 +178,16 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", help="folders of src/egmm, such as belief")
     parser.add_argument("--number", type=int, default=20, help="mutants per folder")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=300.0, help="most time for the tests of a mutant")
     options = parser.parse_args()
     killed = tried = 0
     with tempfile.TemporaryDirectory() as place:
         package = Path(place)
         shutil.copytree(ROOT / "src", package, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         for folder in options.folders:
-            if not _passes(package, f"tests/{folder}"):
-                sys.exit(f"The tests of {folder} fail without any change.")
             chosen = mutants(ROOT / "src" / "egmm" / folder, options.number, random.Random(options.seed))
             for mutant in chosen:
                 tried += 1
-                if is_killed(mutant, package, f"tests/{folder}", options.seconds):
+                if is_killed(mutant, package):
                     killed += 1
                     continue
                 where = f"{mutant.path.relative_to(ROOT)}:{mutant.line}"

@@ -113,7 +113,10 @@ def _is_own(place: Path) -> bool:
         found = place.stat(follow_symlinks=False)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
             return False
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(found.st_mode) & 0o022:  # Its files, and their checksums, may be from others.
+            shutil.rmtree(place)
+            place.mkdir(mode=0o700)
+        elif stat.S_IMODE(found.st_mode) & 0o077:
             place.chmod(0o700)
     except OSError:
         return False

@@ -153,21 +153,33 @@ def check_unmasked(name: str, value: Any, way_out: str = "drop or impute the row
 
 
 @contextmanager
-def reading_numbers(X: Any) -> Iterator[None]:
-    """Raise on inputs that scikit-learn would misread as numbers, and improve its messages."""
+def reading_table(X: Any) -> Iterator[None]:
+    """Raise on inputs that are no table, and improve scikit-learn's messages."""
     check_unmasked("X", X)
     if isinstance(X, str | PathLike):
         raise TypeError(f"X must be rows, got {fspath(X)!r}; read the file first, or pass egmm.scan(path) to EGMM.")
     if X is None or type(X) in (dict, set, frozenset, bytes) or isinstance(X, Iterator) or np.isscalar(X):
         raise TypeError(f"X must be an array, a data frame or a list of lists, got {type(X).__name__}.")
-    _check_convertible(X)
-    if _is_time(X):
-        raise TypeError("X must be numeric, got dates or times; convert them to numbers first.")
-    _check_distinguishable(X)
+    if hasattr(X, "iloc") and X.ndim == 2 and not X.columns.is_unique:
+        raise ValueError(f"X has two columns named {X.columns[X.columns.duplicated()][0]!r}; rename one of them.")
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        raise _table_error(X) or _entry_error(X) or error from None
+        raise _table_error(X) or error from None
+
+
+@contextmanager
+def reading_numbers(X: Any) -> Iterator[None]:
+    """As `reading_table`, and raise on what scikit-learn would misread as numbers."""
+    with reading_table(X):
+        _check_convertible(X)
+        if _is_time(X):
+            raise TypeError("X must be numeric, got dates or times; convert them to numbers first.")
+        _check_distinguishable(X)
+        try:
+            yield
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _entry_error(X) or error from None
 
 
 @contextmanager
@@ -196,7 +208,7 @@ def _table_error(X: Any) -> Exception | None:
     if table.dtype.kind == "c":
         parts = "use X.real, or real and imaginary parts as features"
         return ValueError(f"Complex data not supported: X is of dtype {table.dtype}; {parts}.")
-    if table.ndim != 2 and table.dtype.kind in "fiub":
+    if table.ndim != 2 and (table.ndim or table.dtype.kind in "fiub"):
         came = f"Expected 2D array, got {table.ndim}D array instead: X needs rows and features, not {table.shape}"
         ways = "X.reshape(-1, 1) has a single feature, X.reshape(1, -1) is a single row"
         return ValueError(f"{came}. Reshape your data: {ways}.")

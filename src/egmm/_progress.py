@@ -41,8 +41,15 @@ class Progress:
         if self._enabled and now - self._written >= SECONDS_BETWEEN[self._is_terminal]:
             self._written = now
             text = self._line(done)
-            self._stream.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+            self._write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        """Write to the stream; one that is closed, full or no longer read ends the progress, not the work."""
+        try:
+            self._stream.write(text)
             self._stream.flush()
+        except (OSError, ValueError):
+            self._enabled = False
 
     def _line(self, filled: int) -> str:
         bar = _bar(filled, self._total, self._blocks)
@@ -57,8 +64,7 @@ class Progress:
         if self._enabled and (self._done or self._note):
             # A successful end is complete, even with fewer steps than the maximum.
             text = self._line(self._total if kind is None else self._done)
-            self._stream.write(f"\r\x1b[K{text}\n" if self._is_terminal else f"{text}\n")
-            self._stream.flush()
+            self._write(f"\r\x1b[K{text}\n" if self._is_terminal else f"{text}\n")
 
 
 def _bar(done: int, total: int, blocks: str, width: int = 20) -> str:

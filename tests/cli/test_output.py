@@ -259,6 +259,24 @@ def test_places_that_are_none_are_refused_before_the_fit(call: Any, rows: Path, 
         assert (result.returncode, result.stdout, result.stderr) == (1, "", f"Error: {expected}\n")
 
 
+def test_an_input_behind_a_directory_that_does_not_exist_yet_is_kept(call: Any, rows: Path, tmp_path: Path) -> None:
+    fit = ["fit", rows, "-c", "2", "--label", "side", "--no-plots", "-q", "--out", "made"]
+    assert call(*fit).returncode == 0
+    before = rows.read_text()
+    result = call("predict", "made/model.json", rows, "--out", "new/../rows.csv", "--force")
+    taken = "new/../rows.csv is an input of this command and would be replaced; use another --out."
+    assert (result.returncode, result.stderr) == (1, f"Error: {taken}\n")
+    for command, out in {("compare", "new/../rows.csv"), ("fit", "new/../made")}:
+        result = call(command, rows, "-c", "2", "--label", "side", "--out", out)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr == f"Error: {out} already exists; use another --out, or --force to overwrite it.\n"
+    assert rows.read_text() == before
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "link.csv").symlink_to("nowhere.csv")
+    result = call("compare", rows, "-c", "2", "--label", "side", "--out", "link.csv")
+    assert (result.returncode, "link.csv already exists" in result.stderr) == (1, True)
+
+
 def test_the_longest_name_there_can_be_is_written(call: Any, rows: Path, tmp_path: Path) -> None:
     name = "x" * os.pathconf(tmp_path, "PC_NAME_MAX")
     result = call("fit", rows, "-c", "2", "--label", "side", "--out", name, "--no-plots", "-q")

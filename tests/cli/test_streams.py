@@ -1,5 +1,6 @@
 """Standard streams that are closed, unread, full or of an old encoding; names that would command a terminal."""
 
+import io
 import json
 import os
 import subprocess
@@ -155,3 +156,56 @@ def test_a_fit_needs_no_error_stream(monkeypatch: pytest.MonkeyPatch, rng: np.ra
     X = rng.normal(size=(50, 2))
     monkeypatch.setattr(sys, "stderr", None)
     assert EGMM(2, random_state=0, verbose=1).fit(X).converged_
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fit", "--help"], ["data"]])
+def test_help_without_room_is_an_error(tmp_path: Path, arguments: list[str]) -> None:
+    result = shell(tmp_path, "> /dev/full", *arguments)
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"Error: ")
+    assert b"No space left on device" in result.stderr
+    assert result.stderr.count(b"\n") == 1
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("redirection", ["2> /dev/full", "2> >(exec true)"])
+def test_progress_that_cannot_be_written_does_not_end_the_work(tmp_path: Path, rows: Path, redirection: str) -> None:
+    result = shell(tmp_path, redirection, *FIT)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"{1}" in result.stdout
+    assert (tmp_path / "made" / "model.json").is_file()
+
+
+@posix
+def test_a_data_set_for_a_closed_output_is_refused(tmp_path: Path) -> None:
+    result = shell(tmp_path, ">&-", "data", "diamond")
+    assert (result.returncode, result.stderr) == (
+        1,
+        b"Error: Standard output is closed; use --out to write to a file.\n",
+    )
+
+
+class Full(io.StringIO):
+    """A stream that takes `room` writes."""
+
+    def __init__(self, room: int, error: type[Exception]) -> None:
+        super().__init__()
+        self._room, self._error = room, error
+
+    def write(self, text: str) -> int:
+        self._room -= 1
+        if self._room < 0:
+            raise self._error("no room")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("error", [OSError, BrokenPipeError, ValueError])
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_fit_needs_no_room_for_progress(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, room: int, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Full(room, error))
+    assert EGMM(2, random_state=0, verbose=1).fit(rng.normal(size=(50, 2))).converged_

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,21 @@ def main() -> None:
     except SystemExit as end:
         # Typer and rich exit with 1 on a broken pipe in help.
         if _is_due_to(end, BrokenPipeError):
-            forget_output()
+            discard(sys.stdout)
             sys.exit(UNREAD)
         raise
+    except OSError as error:
+        # No room for help or version; `guarded` handles the errors of commands.
+        discard(sys.stdout)
+        with suppress(OSError):
+            sys.stderr.write(f"Error: {error.strerror or error}.\n")
+        sys.exit(1)
+    finally:
+        # Progress that could not be written is still in the buffer, and Python would exit with 120.
+        try:
+            sys.stderr.flush()
+        except OSError:
+            discard(sys.stderr)
 
 
 @contextmanager
@@ -101,9 +113,9 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="egmm.plain")
 
 
-def forget_output() -> None:
-    """Discard standard output, so that a final flush does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def discard(stream: Any) -> None:
+    """Let a standard stream lead nowhere, so that a final flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from egmm.cli.output import check_table, write_columns, write_csv
-from egmm.cli.screen import CommandError, as_json, say, show_table, spaced
+from egmm.cli.screen import CommandError, as_json, check_output_for_rows, say, show_table, spaced
 from egmm.datasets import UCI_NAMES, Dataset, load_uci, make_blobs_with_overlap, make_four_class, make_two_class
 from egmm.datasets.generators import make_diamond
 
@@ -76,8 +76,8 @@ def data(
         return
     if out is not None:
         check_table(out, force=force)
-    elif as_machine:
-        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
+    else:
+        check_output_for_rows(as_machine=as_machine)
     columns = embedded(name, rows, seed)
     if out is None:
         write_csv(sys.stdout, columns)

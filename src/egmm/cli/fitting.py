@@ -1,8 +1,6 @@
 """``egmm fit`` and ``egmm predict``."""
 
-import os
 import shlex
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,17 @@ from egmm.cli.output import (
     write_csv,
     writing_directory,
 )
-from egmm.cli.screen import CommandError, as_json, bar, counted, output_for_text, say, show_table, spaced
+from egmm.cli.screen import (
+    CommandError,
+    as_json,
+    bar,
+    check_output_for_rows,
+    counted,
+    output_for_text,
+    say,
+    show_table,
+    spaced,
+)
 from egmm.cli.streaming import fit_stream, is_streamed, open_rows, write_predictions, write_stream
 from egmm.report import describe, write_report
 from egmm.report.clusters import cross_table
@@ -329,10 +337,8 @@ def predict(
     """Assign the rows of a file to a model's clusters."""
     if out is not None:
         check_table(out, force=force, inputs=[model_path, *find_files(source.path)])
-    elif as_machine:
-        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
-    elif getattr(sys.stdout, "name", None) == os.devnull:
-        raise CommandError("Standard output is closed; use --out to write to a file.")
+    else:
+        check_output_for_rows(as_machine=as_machine)
     streamed_to = None
     if is_streamed(source, stream):
         streamed_to = _check_streamed(source.path, out, asked=stream is not None)

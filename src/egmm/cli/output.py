@@ -41,17 +41,17 @@ PROBE = bytes(2**16)
 
 def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Raise early if an output directory exists, cannot be created or holds an input."""
-    _is_there(path)
-    _restore(path.resolve())
-    is_there = path.exists()
-    if is_there and not path.is_dir():
+    place = _real(path)
+    _restore(place)
+    is_there = place.exists()
+    if is_there and not place.is_dir():
         raise CommandError(f"{path} is a file, but the output is a directory; use another --out.")
-    if not path.resolve().name:
+    if not place.name:
         raise CommandError(f"{path} is the root directory; use a directory below it as --out.")
-    if is_there and not force and any(item.name != WRITTEN for item in path.iterdir()):
+    if is_there and not force and any(item.name != WRITTEN for item in place.iterdir()):
         raise _taken(path)
     if is_there:
-        _check_inputs(path, _written_before(path), inputs)
+        _check_inputs(path, _written_before(place), inputs)
     _check_writable(path)
 
 
@@ -59,10 +59,10 @@ def check_table(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None
     """Raise early if a table exists, cannot be created, has another suffix or is an input."""
     if path.suffix.lower() not in TABLES:
         raise CommandError(f"--out {path} must end in {', '.join(TABLES[:-1])} or {TABLES[-1]}.")
-    is_there = _is_there(path)
-    if path.is_dir():
+    place = _real(path)
+    if place.is_dir():
         raise CommandError(f"{path} is a directory, but the output is a file; use another --out.")
-    if is_there and not force:
+    if (place.exists() or path.is_symlink()) and not force:
         raise _taken(path)
     _check_inputs(path.parent, [path.name], inputs)
     _check_writable(path)
@@ -72,15 +72,18 @@ def _taken(path: Path) -> CommandError:
     return CommandError(f"{path} already exists; use another --out, or --force to overwrite it.")
 
 
-def _is_there(path: Path) -> bool:
-    """Whether a path exists; raise on an invalid name."""
+def _real(path: Path) -> Path:
+    """Path without links and `..`; raise on an invalid name.
+
+    ``new/../old`` does not exist yet, and is ``old`` as soon as ``new`` has been created.
+    """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        pass
     except OSError as error:  # too long, or circular links
         raise _unwritable(path, error) from error
-    return True
+    return Path(os.path.realpath(path))
 
 
 def _check_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
@@ -94,7 +97,7 @@ def _check_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) ->
 
 def _status(path: Path) -> os.stat_result | None:
     try:
-        return path.stat()
+        return Path(os.path.realpath(path)).stat()
     except OSError:
         return None
 
@@ -111,7 +114,7 @@ def _check_writable(path: Path) -> None:
     if not folder.is_dir():
         raise CommandError(f"{path} cannot be created: {folder} is a file.")
     for name in path.absolute().relative_to(folder).parts:
-        _is_there(folder / name)  # Its length can be checked only in an existing directory.
+        _real(folder / name)  # Its length can be checked only in an existing directory.
     for place in (folder, *([path] if path.is_dir() else [])):
         probe = place / f".egmm-{uuid4().hex}"
         try:

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from egmm._checks import printable
-from egmm.cli import INTERRUPTED, UNREAD, forget_output
+from egmm.cli import INTERRUPTED, UNREAD, discard
 
 FAILED = 1
 
@@ -44,8 +44,12 @@ def message(text: str, kind: str = "") -> None:
     """Write a line to standard error."""
     styles = {"error": "bold red", "warning": "yellow", "": "dim"}
     prefix = {"error": "Error: ", "warning": "Warning: ", "": ""}[kind]
-    console = Console(stderr=True, highlight=False)
-    console.print(Text(prefix, style=styles[kind]) + Text(printable(text), style="" if kind else "dim"), soft_wrap=True)
+    try:
+        _Screen(stderr=True).print(
+            Text(prefix, style=styles[kind]) + Text(printable(text), style="" if kind else "dim"), soft_wrap=True
+        )
+    except OSError:  # Nobody reads it, or the disk is full: results do not depend on it.
+        discard(sys.stderr)
 
 
 def guarded(command: Command) -> Command:
@@ -59,7 +63,7 @@ def guarded(command: Command) -> Command:
             sys.stdout.flush()
         except BrokenPipeError:
             # As with `| head`.
-            forget_output()
+            discard(sys.stdout)
             raise typer.Exit(UNREAD) from None
         except KeyboardInterrupt as error:
             message(str(error) if isinstance(error, Interrupted) else "Stopped; nothing was written.", "error")
@@ -106,6 +110,14 @@ class _Terminal:
         sys.stdout.write(printable(text))
 
 
+def check_output_for_rows(*, as_machine: bool) -> None:
+    """Raise if rows cannot go to standard output."""
+    if as_machine:
+        raise CommandError("--json needs --out; otherwise the rows go to standard output.")
+    if getattr(sys.stdout, "name", None) == os.devnull:
+        raise CommandError("Standard output is closed; use --out to write to a file.")
+
+
 def output_for_text() -> Any:
     """Standard output for tables; only files and pipes get names as they are."""
     return _Terminal() if sys.stdout.isatty() else sys.stdout
@@ -129,10 +141,10 @@ def _plain(value: Any) -> Any:
 
 
 class _Screen(Console):
-    """Console for standard output."""
+    """Console for standard output or standard error."""
 
-    def __init__(self) -> None:
-        super().__init__(highlight=False)
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(highlight=False, stderr=stderr)
 
     def on_broken_pipe(self) -> None:
         """Let the command handle a broken pipe, since it also writes without this class."""

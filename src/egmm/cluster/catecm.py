@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from egmm._arrays import place_of
-from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_starts, check_unmasked
+from egmm._checks import FloatArray, IntArray, all_or_nothing, check_integer, check_random, check_starts, reading_table
 from egmm.cluster.base import CredalClusterer
 from egmm.cluster.masses import Costs, Pricing, evidential_pricing
 from egmm.cluster.medoids import MassSums, costs_from, search, singleton_powers
@@ -173,11 +173,11 @@ class CatECM(CredalClusterer):
         return self._codes(self._table(X, reset=False))
 
     def _table(self, X: Any, **options: Any) -> NDArray[Any]:
-        check_unmasked("X", X)
         where = place_of(X)
         if where is not None:
             self._check_there(where)
-        table = validate_data(self, X, dtype=None, ensure_all_finite=False, **options)
+        with reading_table(X):
+            table = validate_data(self, X, dtype=None, ensure_all_finite=False, **options)
         if (table.dtype.kind in "fc" and not np.isfinite(table).all()) or table.dtype.kind == "O":
             _refuse_missing(table, getattr(self, "feature_names_in_", None))
         return table

@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -194,7 +194,7 @@ def announced() -> Iterator[None]:
 @cache
 def _announce() -> None:
     """Write the message once, if there is an error stream."""
-    if sys.stderr is not None:
+    with suppress(AttributeError, OSError, ValueError):  # no stream, or one that is closed or full
         sys.stderr.write(
             f"egmm: compiling the fast engine for this machine, about {SECONDS_TO_COMPILE:.0f} seconds; "
             "later runs use the cache.\n"
