@@ -94,7 +94,7 @@ def _four_class(work: Path, out: Path) -> Fitted:
     """Fit the four-class example in `work`, which becomes `out`."""
     X, classes = make_four_class(random_state=FOUR_CLASS)
     write_columns(work / "four_class.csv", {"x1": X[:, 0], "x2": X[:, 1], "class": classes})
-    request = auto_request("auto", None, 0, verbose=False)._replace(decision=decision(None, 0.8, is_auto=True))
+    request = auto_request("auto", None, "pairs", 0, verbose=False)._replace(decision=decision(None, 0.8, is_auto=True))
     fitted = fit_data(Data(X, ["x1", "x2"], classes_of(classes)), request)
     write_rows(work, fitted, "csv")
     write_outputs(work, fitted, Source(str(out / "four_class.csv")), plots=True)

@@ -492,6 +492,16 @@ class Request(NamedTuple):
         return {"covariance": self.covariance, **{name: self.parameters[name] for name in known}}
 
 
+def auto_request(clusters: str, covariance: str | None, focal_sets: str, seed: int, **rest: Any) -> Request:
+    """Read the options of AutoEGMM.
+
+    >>> auto_request("auto", None, "pairs", 0, verbose=False).counts
+    [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    found = request("2", covariance or "all", focal_sets, "ebic", seed, 1, **rest)
+    return found._replace(counts=cluster_counts(clusters, auto=AUTO_ALL), is_auto=True)
+
+
 def fit_request(
     model: str | None,
     clusters: str,
@@ -524,8 +534,7 @@ def fit_request(
     for option, is_given in given.items():
         if is_given:
             raise typer.BadParameter("AutoEGMM has no such option; add --model paper.", param_hint=option)
-    found = request("2", covariance or "all", focal_sets, "ebic", seed, 1, **rest)
-    return found._replace(counts=cluster_counts(clusters, auto=AUTO_ALL), is_auto=True)
+    return auto_request(clusters, covariance, focal_sets, seed, **rest)
 
 
 def semi_supervised(plain: Request, clusters: str, label: str | None, reliability: float) -> Request:

@@ -33,14 +33,9 @@ def component_labels(sample: Sample, n_clusters: int, seed: int) -> list[IntArra
     """Cluster the sample by k-means on its principal components in three scalings, each the best of many runs.
 
     Divided by a power of their deviation: 0 leaves the standardised features, where a group of correlated ones counts
-<<<<<<< HEAD
-    many times; 1 makes noise count as much as what separates clusters; 1/2 is between. If few rows far from all others
+    many times; 1 gives noise as much weight as separating directions; 1/2 is between. If few rows far from all others
     take a group in each of them, there are also the partitions that k-means finds without these rows. Equal partitions
     come once, and those that leave a cluster without rows not at all.
-=======
-    many times; 1 gives noise as much weight as separating directions; 1/2 is between. Equal partitions come once,
-    and those that leave a cluster without rows not at all.
->>>>>>> words
     """
     components, deviations = principal_components(sample)
     if not deviations.size:  # Rows that are equal up to rounding form one group.
