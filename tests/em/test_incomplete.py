@@ -11,8 +11,8 @@ import oracles
 from egmm.em import assign
 from egmm.em.cluster_moments import cluster_moments
 from egmm.em.covariance import MODELS, SHARED
-from egmm.em.incomplete import groups_of, pattern_order
 from egmm.em.parameters import components
+from egmm.em.patterns import groups_of, pattern_order
 from egmm.em.statistics import products
 from em.problems import ascend, found_of, problem_of, start_of
 

@@ -19,7 +19,7 @@ from egmm.em.covariance import SHARED, is_diagonal
 from egmm.em.evidence import LINKED, Evidence, group_masses
 from egmm.em.factors import dense
 from egmm.em.factors import variances as diagonals
-from egmm.em.incomplete import Group, Incomplete, groups_of
+from egmm.em.incomplete import Incomplete
 from egmm.em.layout import Layout
 from egmm.em.noise import Box
 from egmm.em.parameters import (
@@ -31,6 +31,7 @@ from egmm.em.parameters import (
     precision_factors,
     whiten,
 )
+from egmm.em.patterns import Group, groups_of
 from egmm.em.problem import Pass
 from egmm.em.statistics import Units, monomials
 from egmm.rows.source import UnusableRowsError

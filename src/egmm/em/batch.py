@@ -12,9 +12,9 @@ from egmm.em.ascent import FAILED, Ascent
 from egmm.em.checkpoint import STEPS_BETWEEN, Checkpoint
 from egmm.em.completion import DataMoments, data_moments
 from egmm.em.criteria import SAME
-from egmm.em.incomplete import pattern_order
 from egmm.em.layout import Layout, RowTotals, Settings
 from egmm.em.parameters import Parameters, take
+from egmm.em.patterns import PatternRows, pattern_order
 from egmm.em.prior import PriorTerms, prior_terms
 from egmm.em.problem import Problem
 from egmm.em.sample import Sample
@@ -128,6 +128,8 @@ class Batch:
         layout = layout or self.layout
         evidence = self.evidence if rows is self.rows else None
         engine, units = self.first.engine, self.summary.units
+        if isinstance(rows, ArrayRows) and has_missing and evidence is None and not layout.diagonal:
+            rows = PatternRows.of(rows, units)
         problem = Problem(rows, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
         if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
             return problem.keeping_monomials(rows.X, rows.sample_weight)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from egmm._checks import LARGEST, FloatArray
-from egmm.em.incomplete import groups_of
+from egmm.em.patterns import groups_of
 from egmm.em.statistics import Moments, moments
 from egmm.rows.source import RowSource, UnusableRowsError
 

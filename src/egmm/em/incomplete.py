@@ -14,6 +14,7 @@ cells independent: all incomplete rows are passed over together.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -24,68 +25,8 @@ from egmm.em.factors import dense
 from egmm.em.layout import Layout
 from egmm.em.mstep import overlap_matrices
 from egmm.em.parameters import LOG_2PI, Components, Evaluated, Focal, Parameters, components, is_empty
+from egmm.em.patterns import Piece, groups_of, pieces_of, rows_at
 from egmm.em.statistics import Statistics, Units, monomials, products
-
-MOST_BITS = 52
-"""Features whose missing cells a floating-point number can tell apart."""
-
-
-class Group(NamedTuple):
-    """Rows with the same missing cells."""
-
-    rows: IntArray
-    """Positions of the rows."""
-    is_missing: BoolArray
-    """(D,)."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no cell is missing."""
-        return not self.is_missing.any()
-
-    @property
-    def at(self) -> IntArray | slice:
-        """Positions of the rows, as a slice if they are contiguous, which saves a copy."""
-        first, last = int(self.rows[0]), int(self.rows[-1])
-        return slice(first, last + 1) if last - first + 1 == len(self.rows) else self.rows
-
-
-def groups_of(is_missing: BoolArray) -> list[Group]:
-    """Rows by their missing cells, given (n, D).
-
-    >>> cells = np.array([[False, True], [False, False], [False, True]])
-    >>> [(group.rows.tolist(), group.is_missing.tolist()) for group in groups_of(cells)]
-    [([1], [False, False]), ([0, 2], [False, True])]
-    """
-    if not len(is_missing):
-        return []
-    keys = _keys(is_missing)
-    # Rows sorted by pattern make few runs, and only their first rows are compared.
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    lengths = np.diff(np.append(starts, len(keys)))
-    kinds, inverse = np.unique(keys[starts], return_inverse=True)
-    if len(kinds) == len(starts):
-        ends = starts + lengths
-        order = np.argsort(inverse.reshape(-1))
-        return [Group(np.arange(starts[run], ends[run]), is_missing[starts[run]]) for run in order]
-    of_row = np.repeat(inverse.reshape(-1), lengths)
-    order = np.argsort(of_row, kind="stable")
-    places = np.split(order, np.cumsum(np.bincount(of_row, minlength=len(kinds)))[:-1])
-    return [Group(rows, is_missing[rows[0]]) for rows in places]
-
-
-def _keys(is_missing: BoolArray) -> np.ndarray:
-    """One number, or for many features one string of bytes, for each row's missing cells."""
-    n_features = is_missing.shape[1]
-    if n_features <= MOST_BITS:
-        return is_missing @ np.exp2(np.arange(n_features))
-    packed = np.packbits(is_missing, axis=1)
-    return packed.view(f"V{packed.shape[1]}")[:, 0]
-
-
-def pattern_order(X: FloatArray) -> IntArray:
-    """Order of rows that groups rows with the same missing cells."""
-    return np.concatenate([group.rows for group in groups_of(np.isnan(X))])
 
 
 class Marginal(NamedTuple):
@@ -205,30 +146,33 @@ class Incomplete:
         of_complete: Callable[..., Statistics],
     ) -> Statistics:
         """Statistics of rows; `of_complete` has those of complete ones. Rows without any cell do not count."""
+        if not self.layout.diagonal:
+            parts = [
+                self.of_piece(piece, of_complete) for piece in pieces_of(X, weight, log_evidence, self.mixtures.units)
+            ]
+            return reduce(Statistics.plus, parts)
         is_missing = np.isnan(X)
-        groups = groups_of(is_missing)
-        complete = next((group.at for group in groups if group.is_complete), slice(0))
-        n_pooled = len(products(X.shape[1], self.layout.second_kind)[0]) if self.layout.pools else 0
-        total = of_complete(*_rows(complete, X, weight, log_evidence))
-        total = total._replace(pooled=np.zeros((len(total.set_counts), n_pooled)))
-        if self.layout.diagonal:
-            rows = np.flatnonzero(is_missing.any(axis=1) & ~is_missing.all(axis=1))
-            return total.plus(self._diagonal(*_rows(rows, X, weight, log_evidence))) if len(rows) else total
-        for group in groups:
-            if not group.is_complete and not group.is_missing.all():
-                total = total.plus(self._one_pattern(group, X, weight, log_evidence))
-        return total
+        has_missing = is_missing.any(axis=1)
+        total = self._plain(of_complete(*rows_at(np.flatnonzero(~has_missing), X, weight, log_evidence)))
+        some = np.flatnonzero(has_missing & ~is_missing.all(axis=1))
+        return total.plus(self._diagonal(*rows_at(some, X, weight, log_evidence))) if len(some) else total
 
-    def _one_pattern(
-        self, group: Group, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None
-    ) -> Statistics:
-        marginal = self.marginal(group.is_missing)
-        X, weight, log_evidence = _rows(group.at, X, weight, log_evidence)
-        X = np.ascontiguousarray(X[:, marginal.observed])
+    def of_piece(self, piece: Piece, of_complete: Callable[..., Statistics]) -> Statistics:
+        """Statistics of rows with the same missing cells."""
+        X, weight, log_evidence = piece.X, piece.weight, piece.log_evidence
+        if piece.is_complete:
+            return self._plain(of_complete(X, weight, log_evidence))
+        marginal = self.marginal(piece.is_missing)
         found = marginal.sums(X, weight, log_evidence, self.engine)
-        return self._pooled(marginal, found, X, weight) if self.layout.is_shared else self._of_sets(marginal, found)
+        return self._pooled(marginal, found, piece) if self.layout.is_shared else self._of_sets(marginal, found)
 
-    def _pooled(self, marginal: Marginal, found: Statistics, X: FloatArray, weight: FloatArray | None) -> Statistics:
+    def _plain(self, found: Statistics) -> Statistics:
+        """Statistics of complete rows in the form of those of all rows."""
+        n_features = self.mixtures.means.shape[2]
+        n_pooled = len(products(n_features, self.layout.second_kind)[0]) if self.layout.pools else 0
+        return found._replace(pooled=np.zeros((len(found.set_counts), n_pooled)))
+
+    def _pooled(self, marginal: Marginal, found: Statistics, piece: Piece) -> Statistics:
         """Expected statistics where clusters share a covariance: second moments of all clusters together."""
         n_fits, dim = len(found.set_counts), self.mixtures.means.shape[2]
         observed, missing = marginal.observed, marginal.missing
@@ -236,9 +180,7 @@ class Incomplete:
         firsts, counts = found.sums[..., 1 : 1 + len(observed)], found.cluster_counts
         n_rows, n_all = counts.sum(axis=1), found.set_counts.sum(axis=1)
         if marginal.kind == "linear":
-            rows = marginal.units.rows(X)
-            scatter = rows.T @ (rows if weight is None else rows * weight[:, None])
-            scatter = np.broadcast_to(scatter, (n_fits, *scatter.shape))
+            scatter = np.broadcast_to(piece.scatter, (n_fits, *piece.scatter.shape))
             log_likelihood = estep.log_likelihood(found, marginal.model, n_rows, scatter)
         else:
             scatter = _matrices(found.sums[..., 1 + len(observed) :].sum(axis=1), len(observed))
@@ -437,17 +379,6 @@ class Cells(NamedTuple):
         with np.errstate(divide="ignore"):
             scores += np.log(weights).T[:, :, None]
         return scores
-
-
-def _rows(
-    places: IntArray | slice, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None
-) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    """Some of the rows, with their weights and evidence."""
-    return (
-        X[places],
-        None if weight is None else weight[places],
-        None if log_evidence is None else log_evidence[places],
-    )
 
 
 def _matrices(seconds: FloatArray, dim: int) -> FloatArray:

@@ -17,6 +17,7 @@ from egmm.em.layout import Layout, RowTotals, Settings
 from egmm.em.mstep import maximise
 from egmm.em.noise import Box
 from egmm.em.parameters import Components, Evaluated, Parameters, components, concatenated, for_every_cluster, take
+from egmm.em.patterns import PatternRows, Piece
 from egmm.em.prior import Prior, log_certainty, log_prior, prior_terms
 from egmm.em.statistics import Moments, Statistics, Units, monomials
 from egmm.rows.source import RowSource
@@ -98,6 +99,11 @@ class Pass(NamedTuple):
         if self.incomplete is None:
             return self._of_complete(X, weight, log_evidence)
         return self.incomplete.statistics(X, weight, log_evidence, self._of_complete)
+
+    def of_piece(self, piece: Piece) -> Statistics:
+        """Statistics of rows with the same missing cells."""
+        assert self.incomplete is not None
+        return self.incomplete.of_piece(piece, self._of_complete)
 
     def _of_complete(self, X: FloatArray, weight: FloatArray | None, log_evidence: FloatArray | None) -> Statistics:
         if self.engine == "numba" and log_evidence is None:
@@ -208,7 +214,8 @@ class Problem:
             incomplete = Incomplete.of(params, evaluated, self.layout, self.units, self.engine)
         passes = Pass(model, self.layout, self.units, self.engine, incomplete)
         if evidence is None:
-            statistics: Statistics = self.rows.reduce(passes.run)
+            run = passes.of_piece if isinstance(self.rows, PatternRows) else passes.run
+            statistics: Statistics = self.rows.reduce(run)
             return statistics
         statistics = self.rows.reduce(passes._replace(log_plausibility=evidence.log_plausibility).run, evidence.codes)
         if evidence.links is None:

@@ -41,8 +41,12 @@ class ArrayRows:
         """Some of the rows, or all in another order."""
         weight = None if self.sample_weight is None else self.sample_weight[order]
         taken = type(self)(self.X[order], weight, n_jobs=1)
-        taken._threads = self._threads  # Closed by the owner of the rows.
+        taken.share_threads(self)
         return taken
+
+    def share_threads(self, owner: "ArrayRows") -> None:
+        """Use the threads of other rows, which close them."""
+        self._threads = owner._threads
 
     @property
     def shape(self) -> tuple[int, int]:
