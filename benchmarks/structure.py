@@ -12,6 +12,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,28 +36,38 @@ def draw(kind: str, number: int) -> np.ndarray:
     return X
 
 
+def run(results: Path, draws: int) -> None:
+    done = {(line["kind"], line["number"]) for line in lines(results)}
+    with results.open("a") as file:
+        for number in range(draws):
+            for kind in EXPECTED:
+                if (kind, number) in done or (kind.endswith("class") and number >= draws // 5):
+                    continue
+                X, began = draw(kind, number), time.process_time()
+                model = AutoEGMM(random_state=0, n_jobs=1).fit(X)
+                line = {"kind": kind, "number": number, "shape": X.shape, "clusters": model.n_clusters_}
+                file.write(json.dumps(line | {"seconds": time.process_time() - began}) + "\n")
+                file.flush()
+
+
+def lines(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+
+def show(results: Path) -> None:
+    for kind, expected in EXPECTED.items():
+        found = [line["clusters"] for line in lines(results) if line["kind"] == kind]
+        print(f"{kind}: {expected} clusters in {found.count(expected)} of {len(found)} draws")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("results", type=Path)
     parser.add_argument("--draws", type=int, default=50)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = [json.loads(line) for line in args.results.read_text().splitlines()] if args.results.exists() else []
-    done = {(line["kind"], line["number"]) for line in lines}
-    with args.results.open("a") as file:
-        for number in range(args.draws):
-            for kind in EXPECTED:
-                if (kind, number) in done or (kind.endswith("class") and number >= args.draws // 5):
-                    continue
-                X, began = draw(kind, number), time.process_time()
-                model = AutoEGMM(random_state=0, n_jobs=1).fit(X)
-                line = {"kind": kind, "number": number, "shape": X.shape, "clusters": model.n_clusters_}
-                lines.append(line | {"seconds": time.process_time() - began})
-                file.write(json.dumps(lines[-1]) + "\n")
-                file.flush()
-    for kind, expected in EXPECTED.items():
-        found = [line["clusters"] for line in lines if line["kind"] == kind]
-        print(f"{kind}: {expected} clusters in {found.count(expected)} of {len(found)} draws")
+    run(args.results, args.draws)
+    show(args.results)
 
 
 if __name__ == "__main__":

@@ -69,10 +69,9 @@ def consensus(module: Any, folder: Path) -> None:
     X, y = load_iris(return_X_y=True)
     table = np.column_stack([X, y])[::3]
     np.savetxt(folder / "iris.csv", table, delimiter=",", header="a,b,c,d,species", comments="")
-    few = {"AutoEGMM", "EGMM, one covariance", "scikit-learn tied", "ECM"}
-    rivals = module.rivals
-    module.rivals = lambda count: {name: fit for name, fit in rivals(count).items() if name in few}
-    module.main([str(folder / "iris.csv")])
+    few = ["AutoEGMM", "EGMM, one covariance", "scikit-learn tied", "ECM"]
+    module.run(folder / "results.jsonl", [str(folder / "iris.csv")], few, 60.0)
+    module.tables(module.lines(folder / "results.jsonl"), "Iris")
 
 
 def covariance(module: Any, _: Path) -> None:
@@ -133,6 +132,12 @@ def real_data(module: Any, _: Path) -> None:
     list(module.of_gaps(np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X)))
 
 
+def structure(module: Any, folder: Path) -> None:
+    module.EXPECTED = {"normal": 1}
+    module.run(folder / "results.jsonl", 1)
+    module.show(folder / "results.jsonl")
+
+
 def scale(module: Any, folder: Path) -> None:
     module.REPEATS = 1
     module.memory_map(folder, 2000)
@@ -158,6 +163,7 @@ RUNS: dict[str, Callable[[Any, Path], None]] = {
         quality,
         real_data,
         scale,
+        structure,
     )
 }
 

@@ -199,7 +199,7 @@ def _table_error(X: Any) -> Exception | None:
         return TypeError("Sparse data was passed for X, but dense data is required. Use X.sparse.to_dense().")
     try:
         table = np.asarray(X)
-    except (TypeError, ValueError, NotImplementedError):  # for example SciPy's sparse arrays
+    except (TypeError, ValueError, RuntimeError):  # for example SciPy's sparse arrays, tensors with gradients
         if isinstance(X, list | tuple):
             return ValueError("X must have rows of equal length, got lists of unequal lengths.")
         return None
@@ -281,7 +281,7 @@ def _entry_error(X: Any) -> Exception | None:
     """Error that names the first non-numeric entry of a table; None if there is none."""
     try:
         table = np.asarray(X)
-    except (TypeError, ValueError, NotImplementedError):  # for example SciPy's sparse arrays
+    except (TypeError, ValueError, RuntimeError):  # for example SciPy's sparse arrays, tensors with gradients
         return None
     if table.ndim != 2 or table.dtype.kind not in "OUS":
         return None

@@ -67,7 +67,7 @@ def interrupted_after(module: str, folder: Path, *arguments: str) -> tuple[int, 
 
 
 def test_progress_of_a_converged_fit_ends_full(call: Any, rows: Path) -> None:
-    result = call("fit", rows, "-c", "2", "--label", "side", "--no-plots")
+    result = call("fit", rows, "--model", "paper", "-c", "2", "--label", "side", "--no-plots")
     last = [line for line in result.stderr.splitlines() if line.startswith("EGMM")][-1]
     assert "█" * 20 in last
     assert "/1000" in last

@@ -78,7 +78,7 @@ def test_standardised_columns_have_the_same_bits(call: Any, tmp_path: Path) -> N
     np.save(tmp_path / "rows.npy", X)
     models = []
     for name in ("stream", "no-stream"):
-        options = ["-c", "2", "--standardize", "--no-plots", "-q"]
+        options = ["-c", "2", "--model", "paper", "--standardize", "--no-plots", "-q"]
         assert call("fit", "rows.npy", *options, f"--{name}", "--out", name).returncode == 0
         models.append(json.loads((tmp_path / name / "model.json").read_text()))
     np.testing.assert_allclose(models[0]["preparation"]["centre"], X.mean(axis=0), rtol=1e-12)

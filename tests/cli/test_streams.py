@@ -44,7 +44,7 @@ def test_closed_streams_do_not_keep_a_fit_from_being_written(tmp_path: Path, row
     result = shell(tmp_path, closed, *FIT)
     assert result.returncode == 0, result.stderr
     assert b"Traceback" not in result.stderr
-    assert json.loads((tmp_path / "made" / "model.json").read_text())["format"] == "egmm.EGMM/1"
+    assert json.loads((tmp_path / "made" / "model.json").read_text())["format"] == "egmm.AutoEGMM/1"
     assert rows.read_text().startswith("width,height,side\n")
 
 
