@@ -4,7 +4,8 @@
     python benchmarks/consensus.py RESULTS.jsonl sets/*.csv    # real ones, by `labelled_sets.py`: the class comes last
 
 Every set is standardised and clustered with its number of classes. Each utility is scored with the sets chosen for its
-reward. Differences are AutoEGMM minus the rival, with their standard errors. A set is unbalanced
+reward. Differences are AutoEGMM minus the rival, with their standard errors. "every row open" is a control: with two
+classes it has a u80 of 0.8 and says nothing. A set is unbalanced
 where the largest class has more than one and a half times its equal share of the rows; both kinds have a table.
 
 A line of RESULTS.jsonl is one method on one set; a run goes on where the last one has ended. A method that takes more
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from mclust import mclust_probabilities
 from sklearn.mixture import GaussianMixture
 
@@ -31,6 +33,7 @@ from egmm.metrics import ari, aurc, coverage, credal_rand_index, discounted_util
 
 N_SIMULATED = 128
 OURS, SLOWEST = "AutoEGMM", "bootGMM"
+NOTHING_SAID = "every row open"
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +85,11 @@ def methods(n_clusters: int) -> dict[str, Fit]:
             raise ValueError("mclust found no mixture, or is not installed")
         return {"mclust": CredalPartition.from_probabilities(found)}
 
+    def nothing_said(X: np.ndarray) -> dict[str, CredalPartition]:
+        return {NOTHING_SAID: CredalPartition.from_probabilities(np.full((len(X), n_clusters), 1 / n_clusters))}
+
     return {
+        NOTHING_SAID: nothing_said,
         "mclust": mclust,
         "scikit-learn full": plain("scikit-learn full", "full"),
         "scikit-learn tied": plain("scikit-learn tied", "tied"),
@@ -112,8 +119,8 @@ def labelled(paths: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for seed in range(N_SIMULATED, 2 * N_SIMULATED) if not paths else ():
         yield f"simulated {seed}", *simulated(seed)
     for path in paths:
-        table = np.genfromtxt(path, delimiter=",", dtype=str, skip_header=1)
-        yield Path(path).stem, table[:, :-1].astype(float), table[:, -1]
+        table = pd.read_csv(path, keep_default_na=False)  # A class may be called "None".
+        yield Path(path).stem, table.iloc[:, :-1].to_numpy(float), table.iloc[:, -1].astype(str).to_numpy()
 
 
 def is_balanced(y: np.ndarray) -> bool:
