@@ -5,8 +5,8 @@
 
 Every set is standardised and clustered with its number of classes. Each utility is scored with the sets chosen for its
 reward. Differences are AutoEGMM minus the rival, with their standard errors. "every row open" is a control: with two
-classes it has a u80 of 0.8 and says nothing. A set is unbalanced
-where the largest class has more than one and a half times its equal share of the rows; both kinds have a table.
+classes it has a u80 of 0.8 and says nothing, so sets of two classes and of more have tables of their own. So have
+balanced and unbalanced sets: those whose largest class has more than one and a half times its equal share of the rows.
 
 A line of RESULTS.jsonl is one method on one set; a run goes on where the last one has ended. A method that takes more
 than `--seconds` on a set fails there. The tables have the sets on which no method failed; bootGMM, which takes longest,
@@ -155,7 +155,8 @@ def run(results: Path, paths: list[str], wanted: list[str], seconds: float) -> N
             standard = (X - X.mean(axis=0)) / X.std(axis=0)
             for method, fit in methods(len(np.unique(y))).items():
                 if method in wanted and (name, method) not in done:
-                    line = {"set": name, "method": method, "is_balanced": is_balanced(y), "shape": X.shape}
+                    line = {"set": name, "method": method, "shape": X.shape}
+                    line |= {"is_balanced": is_balanced(y), "n_classes": len(np.unique(y))}
                     file.write(json.dumps(line | tried(fit, standard, y, seconds)) + "\n")
                     file.flush()
 
@@ -178,11 +179,12 @@ def show(title: str, found: dict[str, list[dict[str, float]]]) -> None:
 
 
 def tables(found: list[dict[str, Any]], kind: str) -> None:
-    """Tables of the sets on which no method failed: all, balanced and unbalanced ones, and those with bootGMM."""
+    """Tables of the sets on which no method failed: all and some kinds, and those with bootGMM."""
     of_set: dict[str, dict[str, dict[str, float]]] = {}
     for line in found:
         of_set.setdefault(line["set"], {}).update(line.get("measures", {}))
     balanced = {line["set"]: line["is_balanced"] for line in found}
+    n_classes = {line["set"]: line["n_classes"] for line in found}
     names = sorted(
         {name for measures in of_set.values() for name in measures}, key=[*methods(2), "selected model"].index
     )
@@ -193,6 +195,8 @@ def tables(found: list[dict[str, Any]], kind: str) -> None:
             "all": kept,
             "balanced": [name for name in kept if balanced[name]],
             "unbalanced": [name for name in kept if not balanced[name]],
+            "two classes": [name for name in kept if n_classes[name] == 2],
+            "more classes": [name for name in kept if n_classes[name] > 2],
         }
         for title, chosen in groups.items():
             if chosen:
