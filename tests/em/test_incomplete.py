@@ -12,7 +12,6 @@ from egmm.em import assign
 from egmm.em.cluster_moments import cluster_moments
 from egmm.em.covariance import MODELS, SHARED
 from egmm.em.parameters import components
-from egmm.em.patterns import groups_of, pattern_order
 from egmm.em.statistics import products
 from em.problems import ascend, found_of, problem_of, start_of
 
@@ -159,24 +158,6 @@ def test_the_likelihood_never_falls(holes, covariance, accelerate) -> None:
     values = ascend(problem, start, tol=1e-9, accelerate=accelerate, max_iter=60).objectives
     assert (np.diff(values) > -1e-9 * abs(values[0])).all()
     assert values[-1] > values[0] + 0.1
-
-
-def test_rows_are_grouped_by_what_they_lack() -> None:
-    X = np.array([[1.0, np.nan], [1, 2], [np.nan, 1], [3, np.nan], [5, 6]])
-    found = {tuple(group.is_missing): group.rows.tolist() for group in groups_of(np.isnan(X))}
-    assert found == {(False, False): [1, 4], (False, True): [0, 3], (True, False): [2]}
-    assert groups_of(np.empty((0, 2), dtype=bool)) == []
-    ordered = np.isnan(X[pattern_order(X)])
-    assert len(np.unique(ordered, axis=0)) == 1 + (ordered[1:] != ordered[:-1]).any(axis=1).sum()
-
-
-def test_patterns_of_many_features_are_told_apart(rng) -> None:
-    is_missing = rng.random((200, 70)) < 0.03
-    found = groups_of(is_missing)
-    assert sorted(row for group in found for row in group.rows) == list(range(200))
-    assert len(found) == len({row.tobytes() for row in is_missing})
-    for group in found:
-        assert (is_missing[group.rows] == group.is_missing).all()
 
 
 @pytest.mark.parametrize("kind", ["shared", "shared diagonal", "full", "diagonal"])
