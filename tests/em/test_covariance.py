@@ -1,8 +1,18 @@
 """Names and parameter counts of the covariance models."""
 
+import warnings
+
 import pytest
 
-from egmm.em.covariance import LOW_RANK, MODELS, SHARED, monomial_kind, n_covariance_parameters, resolve_covariance
+from egmm.em.covariance import (
+    LOW_RANK,
+    MODELS,
+    SHARED,
+    monomial_kind,
+    n_covariance_parameters,
+    resolve_covariance,
+    warn_of_many_features,
+)
 
 # Celeux and Govaert (1995), table 1, without the weights and means: C clusters, D features, beta = D (D + 1) / 2.
 COUNTS = {
@@ -53,3 +63,11 @@ def test_models_read_the_second_moments_they_need():
 def test_unknown_models_are_refused():
     with pytest.raises(ValueError, match=r"covariance must be one of 'EII', .*got 'VVX'"):
         n_covariance_parameters("VVX", 2, 2)
+
+
+@pytest.mark.parametrize(("models", "told"), [(["VVI", LOW_RANK], False), (["EEE"], True), ([LOW_RANK, "VVV"], True)])
+def test_full_covariances_alone_take_long_for_many_features(models: list[str], told: bool) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warn_of_many_features(models, 1000)
+    assert len(seen) == told

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
-from egmm import EGMM, CredalPartition, FocalSets
+from egmm import EGMM, CredalPartition, FocalSets, scan
 from egmm.datasets import draw_links, make_bananas
 from egmm.em.evidence import PENALTY, Links, group_masses, seeds
 from egmm.knowledge import read_labels
@@ -172,6 +172,19 @@ def test_must_links_give_the_likelihood_of_rows_and_links(rng, overlapping, cova
     mass = model.partition(X, must_link=must).mass
     np.testing.assert_allclose(mass[[3, 6]], mass[[0, 0]], atol=1e-12)
     assert (y[[0, 3, 6]] == y[0]).all()
+
+
+def test_links_join_the_rows_of_a_file_that_have_these_numbers(tmp_path, overlapping) -> None:
+    X, labels = overlapping
+    must, cannot = draw_links(labels, 12, random_state=1)
+    weight = np.linspace(0.5, 2.0, len(X))
+    np.save(tmp_path / "rows.npy", X)
+    inside, outside = (
+        EGMM(3, random_state=0).fit(rows, sample_weight=weight, must_link=must[::-1], cannot_link=cannot)
+        for rows in (X, scan(tmp_path / "rows.npy"))
+    )
+    np.testing.assert_array_equal(outside.means_, inside.means_)
+    np.testing.assert_array_equal(outside.log_likelihood_history_, inside.log_likelihood_history_)
 
 
 def test_links_find_bananas() -> None:

@@ -164,12 +164,33 @@ def test_the_sample_leads_to_the_maximum_of_all_rows(many) -> None:
     assert len(first.history) < len(direct.history)
 
 
+def degenerate(*models: str):
+    """Stands for `are_degenerate`: fits of these covariance models are."""
+    return lambda problem, *args: np.isin(problem.settings.model, models)
+
+
 def test_a_sample_that_fails_is_passed_over(many, monkeypatch) -> None:
-    monkeypatch.setattr(fitting, "_on_sample", lambda batch, starts: None)
-    direct = fitted(many, specification("VVV"))
-    monkeypatch.undo()
-    monkeypatch.setattr(soundness, "are_degenerate", lambda problem, *args: np.ones(len(problem.settings.model), bool))
-    assert fitted(many, specification("VVV")).log_likelihood == pytest.approx(direct.log_likelihood, abs=0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "_on_sample", lambda batch, starts: None)
+        direct = fitted(many, specification("VVV"))
+    monkeypatch.setattr(soundness, "are_degenerate", degenerate("VVV"))
+    assert titles(many, specification("VVV")) == ["EGMM, sample", "EGMM"]
+    np.testing.assert_array_equal(fitted(many, specification("VVV")).history, direct.history)
+
+
+def test_a_model_that_fails_on_the_sample_begins_at_its_start_beside_one_that_goes_on(many, monkeypatch) -> None:
+    models = [specification(covariance) for covariance in ("VEV", "VVV")]
+    with ArrayRows(many, n_jobs=1) as rows:
+        seen = summarise(rows, np.random.RandomState(0))
+        with monkeypatch.context() as patch:
+            patch.setattr(fitting, "_on_sample", lambda batch, starts: None)
+            direct = fit_all(rows, seen, models)
+        monkeypatch.setattr(soundness, "are_degenerate", degenerate("VVV"))
+        continued, begun = fit_all(rows, seen, models)
+    assert begun.history[0] == pytest.approx(direct[1].history[0], rel=1e-12)
+    assert continued.history[0] > direct[0].history[0]
+    for found, expected in zip((continued, begun), direct, strict=True):
+        assert found.log_likelihood == pytest.approx(expected.log_likelihood, abs=1e-5 * len(many))
 
 
 # Interrupted ------------------------------------------------------------------------------------------------------

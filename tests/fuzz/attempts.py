@@ -49,7 +49,7 @@ def attempt(function: Any, *args: Any, **options: Any) -> Any:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings(
-            "ignore", category=UserWarning, message=r".*(degenerate|Skipped|no mass|too few|rows).*"
+            "ignore", category=UserWarning, message=r".*(degenerate|Skipped|no mass|too few|rows|largest tried).*"
         )
         try:
             return function(*args, **options)

@@ -86,3 +86,12 @@ def test_colours_of_one_lightness_are_told_apart(rng) -> None:
     labels = segment(noisy, n_clusters=2).labels()
     assert len(np.unique(labels[:, :20])) == len(np.unique(labels[:, 20:])) == 1
     assert labels[0, 0] != labels[0, -1]
+
+
+@pytest.mark.parametrize(("colours", "names"), [([0, 0, 0, 90, 90, 90], None), ([0, 0, 0, 255, 0, 0], ["L", "a", "b"])])
+def test_a_picture_with_a_palette_is_in_colour_unless_all_of_it_is_grey(colours: list[int], names: list[str]) -> None:
+    picture = pillow.new("P", (9, 8))
+    picture.putpalette(colours)
+    picture.putdata([at % 2 for at in range(72)])
+    found = split_colours(picture, "lab")
+    assert found is picture if names is None else [image.name for image in found] == names

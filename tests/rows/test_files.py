@@ -20,6 +20,7 @@ from sklearn.base import clone
 import row_sources
 from egmm import BPEC, ECM, EGMM, FCM, BootGMM, scan, select_model
 from egmm.rows import ReadError
+from egmm.rows.arrow import open_table
 from egmm.rows.write import write_parquet
 from row_sources import BLOCK_ROWS, FILES, table, two_groups
 
@@ -454,6 +455,15 @@ def test_the_index_of_a_data_frame_is_no_feature(small: np.ndarray, tmp_path: Pa
         rows = scan(tmp_path / "rows.parquet")
     assert rows.feature_names == ["a", "b", "c"]
     np.testing.assert_array_equal(all_rows(rows), small)
+
+
+def test_a_column_is_read_file_by_file_and_as_written(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, text in zip(paths, ["x,name\n1.50,p\n2,q\n", "x,name\n03,r\n"], strict=True):
+        path.write_text(text)
+    opened = open_table(paths)
+    assert [value for part in opened.values("name") for value in part.to_pylist()] == ["p", "q", "r"]
+    assert [value for part in opened.values("x", as_text=True) for value in part.to_pylist()] == [b"1.50", b"2", b"03"]
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv"])

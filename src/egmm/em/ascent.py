@@ -122,11 +122,11 @@ class Ascent:
         accelerate: bool,
         gives_up: bool = False,
     ) -> "Ascent":
-        """Evaluate the starts."""
-        evaluation = problem.evaluate(params)
+        """Evaluate the starts, which steps leave as they are."""
+        evaluation = problem.evaluate(take(params, np.arange(len(tol))))
         status = np.where(np.isfinite(evaluation.objective), RUNNING, FAILED)
         state = State.of(problem, evaluation)
-        first = params.covariances.copy()
+        first = params.covariances
         return cls(problem, tol, accelerate, state, first, gives_up, status, [evaluation.log_likelihood.copy()])
 
     def on_more_rows(self, problem: Problem, tol: FloatArray) -> "Ascent":
