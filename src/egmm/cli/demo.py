@@ -10,8 +10,8 @@ from egmm.cli.comparing import control_accuracy, fit_control
 from egmm.cli.data import Data, classes_of
 from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, write_rows
 from egmm.cli.models import Fitted, fit_data
-from egmm.cli.options import Source, auto_request, decision
 from egmm.cli.output import check_free, files_below, write_columns, writing_directory
+from egmm.cli.parsing import Source, auto_request, decision
 from egmm.cli.screen import as_json, message, say, show_table
 from egmm.datasets import make_diamond, make_four_class
 from egmm.metrics import set_scores
