@@ -7,7 +7,6 @@ import typer
 
 from egmm.belief.focal import FAMILIES, MAX_CLUSTERS
 from egmm.em.covariance import LOW_RANK, MODELS
-from egmm.em.tails import TAILS
 
 CRITERIA = ("ebic", "bic", "icl", "aic")
 AUTO_CLUSTERS = range(2, 9)
@@ -315,6 +314,8 @@ def request(
     >>> request("3", "EEE,VVV", "pairs", "ebic", 0, 1, verbose=False).covariance
     ['EEE', 'VVV']
     """
+    from egmm.em.tails import TAILS  # noqa: PLC0415  Slow to import, too long for help.
+
     known = (*MODELS, LOW_RANK, "E", "V", "auto", "all")
     models = list(dict.fromkeys(one_of("--covariance", part.strip(), known) for part in covariance.split(",")))
     return Request(
