@@ -231,7 +231,7 @@ def test_wrong_columns_for_a_model_are_named(call: Any, rows: Path, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
-@pytest.mark.parametrize("options", [["--model", "paper", "--clusters", "12"], ["--clusters", "1,12,13,14"]])
+@pytest.mark.parametrize("options", [["--model", "paper", "--clusters", "12"], ["--clusters", "1,12"]])
 def test_ctrl_c_is_clean(tmp_path: Path, options: list[str]) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30_000, 6)))
     arguments = ["fit", "rows.npy", *options, "--covariance", "VVV", "--focal-sets", "pairs"]
