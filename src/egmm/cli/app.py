@@ -104,10 +104,9 @@ def fit(
 ) -> None:
     """Cluster rows and write model, masses, labels, figures and a report.
 
-    AutoEGMM compares models with the numbers of --clusters and combines the sound ones.
-    With --model paper, EGMM is fitted, the model of the paper.
+    By default, AutoEGMM compares models for all numbers of --clusters and combines the sound ones.
+    --model paper fits EGMM, the model of the paper, instead.
     Without --out, files go to a new directory egmm-NAME.
-    With another --algorithm, no model file and no report are written.
     """
     if table is not None:
         parsing.one_of("--table", table, TABLES)

@@ -129,6 +129,6 @@ def _show_compared(compared: list[dict[str, Any]]) -> None:
     headings = ["open\nrows", "class in\nits set", "accuracy,\nsure rows", "GMM, as\nmany open"]
     show_table(["against the known classes", *headings], lines)
     say(
-        "The GMM is scikit-learn's, with the true number of clusters and the same number of rejected rows; AutoEGMM "
+        "The GMM is scikit-learn's. It is given the true number of clusters and the number of rows to reject; AutoEGMM "
         "finds both, and names the clusters that an open row lies between."
     )

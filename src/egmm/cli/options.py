@@ -114,8 +114,8 @@ Algorithm = Annotated[
         "--algorithm",
         "-a",
         metavar="NAME",
-        help="An algorithm of compare. autoegmm and egmm mean --model auto and paper; others write masses, labels "
-        "and figures.",
+        help="An algorithm of compare, which writes masses, labels and figures, but no model and no report. "
+        "autoegmm and egmm mean --model auto and paper.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
