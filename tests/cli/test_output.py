@@ -299,6 +299,9 @@ def test_a_full_disk_names_the_directory(tmp_path: Path, rows: Path, limit: int,
         check=False,
     )
     shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    said = result.stderr
+    if "scipy._lib.messagestream" in said:  # SciPy 1.12 complains of a temporary file when it is imported.
+        said = said.splitlines(keepends=True)[-1]
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == f"Error: {expected.format(tmp_path)}File too large.\n"
+    assert said == f"Error: {expected.format(tmp_path)}File too large.\n"
     assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]
