@@ -218,6 +218,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.filterwarnings("ignore:Exception ignored in. .function ZipFile")  # of NumPy 1, by whose zip file it fails
 def test_a_full_disk(fitted: EGMM, X: np.ndarray, folder: Path, small_disk: Path) -> None:
     out = small_disk / "masses.parquet"
     out.write_text("what was there before")
