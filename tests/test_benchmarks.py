@@ -134,6 +134,7 @@ def real_data(module: Any, _: Path) -> None:
 
 def structure(module: Any, folder: Path) -> None:
     module.EXPECTED = {"normal": 1}
+    module.AutoEGMM = partial(module.AutoEGMM, [1, 2], covariance=["EII", "EEE"])
     module.run(folder / "results.jsonl", 1)
     module.show(folder / "results.jsonl")
 

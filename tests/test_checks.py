@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from checks import CHECKS, CLUSTERERS, OBJECTIVE_CHECKS, PROTOTYPE_CLUSTERERS
@@ -36,6 +37,19 @@ def test_objective(make: Callable[[], Any], check: Callable[[Any], None]) -> Non
     check(make())
 
 
+OF_OLD = {
+    "BPEC(n_neighbors=5)": {"check_n_features_in_after_fitting": "fits ten rows of four features"},
+    "BootGMM(n_bootstrap=10)": {"check_n_features_in_after_fitting": "fits ten rows of four features"},
+    "CatECM()": {"check_positive_only_tag_during_fit": "subtracts a mean from categories in place"},
+}
+"""Checks of scikit-learn 1.6 that cannot be met."""
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    is_old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
+    return OF_OLD.get(repr(estimator), {}) if is_old else {}
+
+
 @parametrize_with_checks(
     [
         FCM(),
@@ -65,7 +79,8 @@ def test_objective(make: Callable[[], Any], check: Callable[[Any], None]) -> Non
         MultiViewECMdd(3, weights="local", constraint="sum"),
         BootGMM(n_bootstrap=10),
         BootGMM(3, n_bootstrap=10, covariance="EEE", n_references=20),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

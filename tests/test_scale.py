@@ -218,6 +218,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.filterwarnings("ignore:Exception ignored in. .function ZipFile")  # of NumPy 1, by whose zip file it fails
 def test_a_full_disk(fitted: EGMM, X: np.ndarray, folder: Path, small_disk: Path) -> None:
     out = small_disk / "masses.parquet"
     out.write_text("what was there before")
@@ -373,7 +374,7 @@ model.save(out)
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_clusters": 3, "random_state": 0, "n_init": 2, "tol": 1e-8},
+        {"n_clusters": 3, "random_state": 0, "n_init": 2, "tol": 1e-6},
         {"n_clusters": 3, "random_state": None, "covariance": "VVI", "max_iter": 40, "tol": 0.0},
     ],
     ids=["two starts", "no seed"],

@@ -228,7 +228,7 @@ def _integer_columns(X: Any) -> Iterable[NDArray[Any]]:
     """Columns that may be of integers: of an array, a list, or a frame, whose columns differ in type."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
         series = [X.iloc[:, at].dropna() for at in range(X.shape[1])]
-        return [np.asarray(one) if getattr(one.dtype, "kind", "") in "iu" else EMPTY for one in series]
+        return [_as_integers(np.asarray(one)) if getattr(one.dtype, "kind", "") in "iu" else EMPTY for one in series]
     if hasattr(X, "get_columns"):  # polars
         return [one.drop_nulls().to_numpy() for one in X.get_columns()]
     try:

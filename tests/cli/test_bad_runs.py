@@ -120,7 +120,6 @@ def test_bad_data_end_with_one_and_a_sentence(
 
 
 BAD_USAGE = {
-    "no command": ([], None),
     "unknown command": (["cluster"], "No such command"),
     "unknown option": (["fit", "rows.csv", "--speed"], "No such option"),
     "no data": (["fit"], "Missing argument"),
@@ -167,12 +166,17 @@ BAD_USAGE = {
 
 
 @pytest.mark.parametrize(("arguments", "expected"), BAD_USAGE.values(), ids=BAD_USAGE)
-def test_bad_usage_ends_with_two(run_or_call: Any, rows: Path, arguments: list[str], expected: str | None) -> None:
+def test_bad_usage_ends_with_two(run_or_call: Any, rows: Path, arguments: list[str], expected: str) -> None:
     result = run_or_call(*arguments)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    if expected is not None:
-        assert expected in result.stderr.replace("\n", " ")
+    assert expected in result.stderr.replace("\n", " ")
+
+
+def test_without_a_command_help_is_shown(call: Any) -> None:
+    result = call()
+    assert result.returncode in {0, 2}  # an error since Click 8.2
+    assert "Usage: egmm [OPTIONS] COMMAND" in result.stdout + result.stderr
 
 
 def test_debug_shows_where_an_error_came_from(call: Any) -> None:
@@ -231,7 +235,7 @@ def test_wrong_columns_for_a_model_are_named(call: Any, rows: Path, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
-@pytest.mark.parametrize("options", [["--model", "paper", "--clusters", "12"], ["--clusters", "1,12,13,14"]])
+@pytest.mark.parametrize("options", [["--model", "paper", "--clusters", "12"], ["--clusters", "1,12"]])
 def test_ctrl_c_is_clean(tmp_path: Path, options: list[str]) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(30_000, 6)))
     arguments = ["fit", "rows.npy", *options, "--covariance", "VVV", "--focal-sets", "pairs"]

@@ -10,7 +10,7 @@ from egmm.cli import demo, figures
 from egmm.cli.data import Data
 from egmm.cli.fitting import facts
 from egmm.cli.models import fit_data
-from egmm.cli.options import Decision, Request
+from egmm.cli.parsing import Decision, Request
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import io
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import egmm
+from cli.conftest import environment
 from egmm import EGMM, AutoEGMM, CredalPartition
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -42,6 +45,13 @@ def test_help_lists_the_commands_and_names_values(call: Any) -> None:
         assert not re.search(r"<\w+", told), command
         assert max(map(len, told.splitlines())) <= 80
     assert "with --model paper" in call("fit", "--help").stdout.split("Output ─")[0]
+
+
+def test_help_waits_for_no_library() -> None:
+    # Counted instead of timed: these take most of a second to import.
+    code = "import sys, egmm.cli.app; print(*sorted({'sklearn', 'scipy', 'pandas', 'pyarrow'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 def test_completion_script_is_shown(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import environment
+from egmm.reproduce import experiments
 from egmm.reproduce.plan import Plan
 
 pytest.importorskip("typer")
@@ -20,7 +21,9 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture
 def one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a quick reproduction have one run and one draw instead of two."""
+    """Let a quick reproduction have one run and one draw instead of two, and a draw a quarter of its rows."""
+    draw = experiments.simulated
+    monkeypatch.setattr(experiments, "simulated", lambda name, run: draw(name, run)[:: 1 if name == "Diamond" else 4])
     quick = dataclasses.replace(Plan.quick(), runs=1, draws=1)
     monkeypatch.setattr(Plan, "quick", lambda data=None: dataclasses.replace(quick, data=data))
 

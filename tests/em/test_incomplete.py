@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import chi2, multivariate_normal, norm
+from scipy.stats import chi2, norm
 
 import oracles
 from egmm.em import assign
@@ -29,11 +29,12 @@ def holes(rng):
 def given_observed(mean, covariance, x):
     """Log-density of the observed cells, expected row and covariance of its missing cells."""
     o, u = np.flatnonzero(~np.isnan(x)), np.flatnonzero(np.isnan(x))
-    within = covariance[np.ix_(o, o)]
-    value = multivariate_normal(mean[o], within).logpdf(x[o]) if len(o) else 0.0
+    within, error = covariance[np.ix_(o, o)], x[o] - mean[o]
+    precision = np.linalg.inv(within)
+    value = -(len(o) * np.log(2 * np.pi) + np.linalg.slogdet(within)[1] + error @ precision @ error) / 2
     row, rest = x.copy(), np.zeros_like(covariance)
-    slopes = covariance[np.ix_(u, o)] @ np.linalg.inv(within)
-    row[u] = mean[u] + slopes @ (x[o] - mean[o])
+    slopes = covariance[np.ix_(u, o)] @ precision
+    row[u] = mean[u] + slopes @ error
     rest[np.ix_(u, u)] = covariance[np.ix_(u, u)] - slopes @ covariance[np.ix_(o, u)]
     return value, row, rest
 
@@ -42,13 +43,15 @@ def expectations(truth: oracles.Mixture, X, weight):
     """Counts of sets, sums and second moments of every set, and the log-likelihood, one row at a time."""
     n_focal, dim = len(truth.sets), X.shape[1]
     counts, firsts, seconds, total = np.zeros(n_focal), np.zeros((n_focal, dim)), np.zeros((n_focal, dim, dim)), 0.0
+    gaussians = [truth.component(j) for j in range(n_focal)]
     for x, w in zip(X, weight, strict=True):
         if np.isnan(x).all():
             continue
-        found = [given_observed(*truth.component(j), x) for j in range(n_focal)]
+        found = [given_observed(*gaussian, x) for gaussian in gaussians]
         joint = np.log(truth.weights) + [value for value, _, _ in found]
-        total += w * logsumexp(joint)
-        for j, m in enumerate(w * np.exp(joint - logsumexp(joint))):
+        density = np.logaddexp.reduce(joint)
+        total += w * density
+        for j, m in enumerate(w * np.exp(joint - density)):
             _, row, rest = found[j]
             counts[j] += m
             firsts[j] += m * row

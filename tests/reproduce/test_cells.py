@@ -77,7 +77,7 @@ def test_two_processes_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.M
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     out, cells = tmp_path / "out", tmp_path / "out" / "cells.jsonl"
-    command = [sys.executable, "-m", "egmm", "reproduce", "--quick", "--only", "table:purity", "--sets", "Iris"]
+    command = [sys.executable, "-m", "egmm", "reproduce", "--quick", "--only", "table:brain"]
     command += ["--jobs", "1", "--out", str(out)]
     running = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from egmm._checks import FloatArray, IntArray, check_finite_matrix, check_labels, check_unmasked
 from egmm.belief.focal import FocalSets
@@ -72,6 +71,8 @@ def match_clusters(probabilities: FloatArray, targets: FloatArray) -> IntArray:
     >>> match_clusters([[0.9, 0.1, 0], [0, 0, 1]], [[0, 1], [1, 0]])
     array([1, 2, 0])
     """
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  Slow to import; the command's help needs sets.
+
     ours = check_finite_matrix("probabilities", probabilities, (None, None))
     theirs = check_finite_matrix("targets", targets, (len(ours), None))
     n_clusters, n_classes = ours.shape[1], theirs.shape[1]

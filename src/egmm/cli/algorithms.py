@@ -18,7 +18,6 @@ from egmm.cli.data import Data, read_data
 from egmm.cli.fitting import default_table
 from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
-from egmm.cli.options import MAX_ITER, Decision, Request, Source, one_of
 from egmm.cli.output import (
     check_free,
     counted_sets,
@@ -28,6 +27,7 @@ from egmm.cli.output import (
     write_columns,
     writing_directory,
 )
+from egmm.cli.parsing import MAX_ITER, Decision, Request, Source, one_of
 from egmm.cli.screen import CommandError, as_json, say, show_table
 from egmm.plotting import plot_masses, plot_partition
 from egmm.selection import Selection, select_model

@@ -1,14 +1,14 @@
 """The commands and their options; the other modules do the work and are imported on demand."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from egmm import __version__
-from egmm.belief.focal import MAX_CLUSTERS
 from egmm.cli import options as o
+from egmm.cli import parsing
+from egmm.cli.help import Command, Commands, FitCommand, examples
 from egmm.cli.screen import guarded
 
 # Importing an estimator takes about a second, too long for help and completion.
@@ -17,47 +17,9 @@ from egmm.cli.screen import guarded
 TABLES = ("parquet", "csv", "feather")
 
 
-def _no_type(ctx: Any) -> str:  # noqa: ARG001
-    return ""
-
-
-class _Flags:
-    """Help that names the values of options; a flag has none, and an argument is its own name."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """Options and arguments, without Python types such as <str>."""
-        params = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-            if param.param_type_name == "argument":
-                param.display_type_rich = _no_type
-        return params
-
-
-class _Command(_Flags, TyperCommand):
-    """A command with readable help."""
-
-
-class _Fit(_Command):
-    """The command that fits; its help lists the options of the paper's model separately."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """Options in their groups."""
-        params = super().get_params(ctx)
-        for param in params:
-            if param.name in o.PAPER_OPTIONS:
-                param.rich_help_panel = o.PAPER
-        return params
-
-
-class _Group(_Flags, TyperGroup):
-    """The list of commands, likewise."""
-
-
 app = typer.Typer(
     name="egmm",
-    cls=_Group,
+    cls=Commands,
     help="Evidential clustering: which cluster each row belongs to, and which rows are open.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -81,7 +43,7 @@ def _root(
     pass
 
 
-@app.command(cls=_Command, epilog=o.examples("egmm demo", "egmm demo --out somewhere --force"))
+@app.command(cls=Command, epilog=examples("egmm demo", "egmm demo --out somewhere --force"))
 @guarded
 def demo(
     out: Annotated[
@@ -99,8 +61,8 @@ def demo(
 
 
 @app.command(
-    cls=_Fit,
-    epilog=o.examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"),
+    cls=FitCommand,
+    epilog=examples("egmm fit penguins.csv", "egmm fit flowers.csv -c 2:6 --label species --out flowers"),
 )
 @guarded
 def fit(
@@ -115,18 +77,7 @@ def fit(
     standardize: o.Standardize = False,
     clusters: o.FitClusters = "auto",
     model: o.Fit = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            "--algorithm",
-            "-a",
-            metavar="NAME",
-            help="An algorithm of compare. autoegmm and egmm mean --model auto and paper; others write masses, labels "
-            "and figures.",
-            show_default=False,
-            rich_help_panel=o.MODEL,
-        ),
-    ] = None,
+    algorithm: o.Algorithm = None,
     covariance: o.FitCovariance = None,
     focal_sets: o.Families = "pairs",
     criterion: o.Criterion = "ebic",
@@ -136,22 +87,14 @@ def fit(
     noise: o.Noise = False,
     tails: o.Tails = "gaussian",
     reg_covar: o.RegCovar = "auto",
-    max_iter: o.MaxIter = o.MAX_ITER,
+    max_iter: o.MaxIter = parsing.MAX_ITER,
     semi_supervised: o.SemiSupervised = False,
     reliability: o.Reliability = 1.0,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
     stability: o.Subsamples = 0,
     out: o.Out = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="NAME",
-            help="Format of masses and labels: csv, parquet, feather. Default: csv for text files.",
-            rich_help_panel=o.OUTPUT,
-        ),
-    ] = None,
+    table: o.Table = None,
     plots: Annotated[bool, typer.Option(help="Write figures.", rich_help_panel=o.OUTPUT)] = True,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -161,22 +104,21 @@ def fit(
 ) -> None:
     """Cluster rows and write model, masses, labels, figures and a report.
 
-    AutoEGMM compares models with the numbers of --clusters and combines the sound ones.
-    With --model paper, EGMM is fitted, the model of the paper.
+    By default, AutoEGMM compares models for all numbers of --clusters and combines the sound ones.
+    --model paper fits EGMM, the model of the paper, instead.
     Without --out, files go to a new directory egmm-NAME.
-    With another --algorithm, no model file and no report are written.
     """
     if table is not None:
-        o.one_of("--table", table, TABLES)
+        parsing.one_of("--table", table, TABLES)
     own, name = model, None
     if algorithm is not None or dissimilarities is not None:
         from egmm.cli import algorithms
 
         own, name = algorithms.read_algorithm(algorithm, model, is_relational=dissimilarities is not None)
-    cells = o.missing_cells(missing, name)
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
+    cells = parsing.missing_cells(missing, name)
+    source = parsing.source(parsing.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     is_implied = semi_supervised and own is None and name is None
-    request = o.fit_request(
+    request = parsing.fit_request(
         "paper" if name or is_implied else own,
         clusters,
         covariance,
@@ -192,12 +134,12 @@ def fit(
         max_iter=max_iter,
     )
     if semi_supervised:
-        request = o.semi_supervised(request, clusters, label, reliability)._replace(is_implied=is_implied)
+        request = parsing.semi_supervised(request, clusters, label, reliability)._replace(is_implied=is_implied)
     if stability and not request.is_auto:
         raise typer.BadParameter("only for AutoEGMM; omit --model and --algorithm.", param_hint="--stability")
-    request = request._replace(decision=o.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
+    request = request._replace(decision=parsing.decision(rule, reward, is_auto=request.is_auto), n_subsamples=stability)
     if name is not None:
-        o.refuse_egmm_options(
+        parsing.refuse_egmm_options(
             name,
             {
                 "--model": model is not None,
@@ -243,31 +185,22 @@ def fit(
 
 
 @app.command(
-    cls=_Command,
-    epilog=o.examples(
+    cls=Command,
+    epilog=examples(
         "egmm predict flowers/model.json new.csv > assigned.csv",
         "egmm predict flowers/model.json new.csv --out assigned.parquet",
     ),
 )
 @guarded
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json written by fit.")],
+    model: o.ModelFile,
     rows: o.Rows,
     id: o.Id = None,
     header: o.Header = None,
     stream: o.Stream = None,
     rule: o.Rule = None,
     reward: o.Reward = 0.8,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help=".csv, .parquet or .feather. Default: CSV on standard output.",
-            rich_help_panel=o.OUTPUT,
-        ),
-    ] = None,
+    out: o.OutFile = None,
     masses: Annotated[bool, typer.Option(help="Also write the masses of all sets.", rich_help_panel=o.OUTPUT)] = True,
     force: o.Force = False,
     json: o.Json = False,
@@ -279,7 +212,7 @@ def predict(
 
     fitting.predict(
         model,
-        o.Source(rows, header=header, id=id),
+        parsing.Source(rows, header=header, id=id),
         out=out,
         masses=masses,
         rule=rule,
@@ -292,8 +225,8 @@ def predict(
 
 
 @app.command(
-    cls=_Command,
-    epilog=o.examples(
+    cls=Command,
+    epilog=examples(
         "egmm select flowers.csv -c 1:9 --label species", "egmm select flowers.csv --covariance auto --out choice"
     ),
 )
@@ -317,7 +250,7 @@ def select(
     noise: o.Noise = False,
     tails: o.Tails = "gaussian",
     reg_covar: o.RegCovar = "auto",
-    max_iter: o.MaxIter = o.MAX_ITER,
+    max_iter: o.MaxIter = parsing.MAX_ITER,
     out: o.Out = None,
     stream: o.Stream = None,
     force: o.Force = False,
@@ -326,7 +259,7 @@ def select(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Compare numbers of clusters and covariance models; --out writes the table and curves."""
-    request = o.request(
+    request = parsing.request(
         clusters,
         covariance,
         focal_sets,
@@ -340,7 +273,7 @@ def select(
         reg_covar=reg_covar,
         max_iter=max_iter,
     )
-    source = o.source(rows, columns, label, header, id, exclude, o.missing_cells(missing))
+    source = parsing.source(rows, columns, label, header, id, exclude, parsing.missing_cells(missing))
     from egmm.cli import inspecting
 
     inspecting.select(
@@ -356,8 +289,8 @@ def select(
 
 
 @app.command(
-    cls=_Command,
-    epilog=o.examples(
+    cls=Command,
+    epilog=examples(
         "egmm compare flowers.csv -c 3 --label species", "egmm compare flowers.csv -c 3 --algorithms egmm,ecm"
     ),
 )
@@ -372,18 +305,7 @@ def compare(
     missing: o.Missing = None,
     header: o.Header = None,
     standardize: o.Standardize = False,
-    clusters: Annotated[
-        int,
-        typer.Option(
-            "--clusters",
-            "-c",
-            metavar="N",
-            min=1,
-            max=MAX_CLUSTERS,
-            help="Number of clusters.",
-            rich_help_panel=o.MODEL,
-        ),
-    ] = 3,
+    clusters: o.ClusterCount = 3,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -409,22 +331,22 @@ def compare(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Fit several algorithms to the same rows; --label scores them against known classes."""
-    cells = o.missing_cells(missing, "compare")
-    source = o.source(o.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
+    cells = parsing.missing_cells(missing, "compare")
+    source = parsing.source(parsing.one_source(rows, dissimilarities), columns, label, header, id, exclude, cells)
     from egmm.cli import comparing
 
     known = comparing.usable(is_relational=dissimilarities is not None)
-    named = o.names(algorithms, "--algorithms")
+    named = parsing.names(algorithms, "--algorithms")
     if named is None:
         chosen = list(comparing.default(is_relational=dissimilarities is not None))
     else:
-        chosen = list(known) if named == ["all"] else [o.one_of("--algorithms", a.lower(), known) for a in named]
+        chosen = list(known) if named == ["all"] else [parsing.one_of("--algorithms", a.lower(), known) for a in named]
     comparing.compare(
         source,
         chosen,
         clusters,
         dissimilarities=dissimilarities,
-        decision=None if rule is None else o.decision(rule, reward, is_auto=False),
+        decision=None if rule is None else parsing.decision(rule, reward, is_auto=False),
         standardize=standardize,
         seed=seed,
         out=out,
@@ -435,8 +357,8 @@ def compare(
 
 
 @app.command(
-    cls=_Command,
-    epilog=o.examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3"),
+    cls=Command,
+    epilog=examples("egmm segment photo.jpg -c 4", "egmm segment t1.nii.gz t2.nii.gz --mask brain.nii.gz -c 3"),
 )
 @guarded
 def segment(
@@ -450,16 +372,7 @@ def segment(
             "--mask", metavar="FILE", help="Image that is non-zero in the region to segment.", rich_help_panel=o.DATA
         ),
     ] = None,
-    clusters: Annotated[
-        str,
-        typer.Option(
-            "--clusters",
-            "-c",
-            metavar="LIST",
-            help="A number, a range 2:6, a list 2,3, or auto (2:6).",
-            rich_help_panel=o.MODEL,
-        ),
-    ] = "auto",
+    clusters: o.SegmentClusters = "auto",
     colour: Annotated[
         str,
         typer.Option(
@@ -477,7 +390,7 @@ def segment(
     debug: o.Debug = False,  # noqa: ARG001
 ) -> None:
     """Segment an image or volume (PNG, TIFF, NIfTI, ...) and write label and uncertainty maps."""
-    counts = o.cluster_counts(clusters, auto=o.AUTO_SEGMENTS)
+    counts = parsing.cluster_counts(clusters, auto=parsing.AUTO_SEGMENTS)
     from egmm.cli import segmenting
 
     segmenting.segment(
@@ -485,7 +398,7 @@ def segment(
         mask,
         counts,
         spatial=spatial,
-        colour=o.one_of("--colour", colour, o.COLOURS),
+        colour=parsing.one_of("--colour", colour, parsing.COLOURS),
         seed=seed,
         out=out,
         force=force,
@@ -495,7 +408,7 @@ def segment(
 
 
 @app.command(
-    cls=_Command, epilog=o.examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet")
+    cls=Command, epilog=examples("egmm data iris > iris.csv", "egmm data four-class --rows 2000 --out four.parquet")
 )
 @guarded
 def data(
@@ -505,16 +418,7 @@ def data(
         typer.Option("--rows", metavar="N", min=1, help="Number of rows of a simulated set.", rich_help_panel=o.DATA),
     ] = None,
     seed: o.Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help=".csv, .parquet or .feather. Default: CSV on standard output.",
-            rich_help_panel=o.OUTPUT,
-        ),
-    ] = None,
+    out: o.OutFile = None,
     force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -523,13 +427,13 @@ def data(
     """Print a data set as CSV, for trying the other commands."""
     from egmm.cli import embedded
 
-    chosen = None if name is None else o.one_of("NAME", name.lower(), embedded.NAMES)
+    chosen = None if name is None else parsing.one_of("NAME", name.lower(), embedded.NAMES)
     embedded.data(chosen, rows=rows, seed=seed, out=out, force=force, as_machine=json, quiet=quiet)
 
 
 @app.command(
-    cls=_Command,
-    epilog=o.examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine"),
+    cls=Command,
+    epilog=examples("egmm reproduce --quick --out quick", "egmm reproduce --only table:purity --sets Iris,Wine"),
 )
 @guarded
 def reproduce(
@@ -575,7 +479,7 @@ def reproduce(
         jobs=jobs,
         out=out,
         data=data,
-        sets=o.names(sets, "--sets"),
+        sets=parsing.names(sets, "--sets"),
         fresh=fresh,
         force=force,
         as_machine=json,
@@ -583,10 +487,10 @@ def reproduce(
     )
 
 
-@app.command(cls=_Command, epilog=o.examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
+@app.command(cls=Command, epilog=examples("egmm info flowers/model.json", "egmm info flowers/model.json --json"))
 @guarded
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model.json written by fit.")],
+    model: o.ModelFile,
     json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,  # noqa: ARG001

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray
-from egmm.cli.options import Source
+from egmm.cli.parsing import Source
 from egmm.cli.screen import CommandError, spaced
 from egmm.rows.arrow import index_notes
 from egmm.rows.text import MISSING, is_number

@@ -13,8 +13,8 @@ from egmm.cli.algorithms import ALGORITHMS, FROM_DISSIMILARITIES, made, read_bot
 from egmm.cli.data import find_files
 from egmm.cli.models import Prepared, check_enough, prepare, scores
 from egmm.cli.notes import tell
-from egmm.cli.options import Decision, Source
 from egmm.cli.output import check_table, write_columns
+from egmm.cli.parsing import Decision, Source
 from egmm.cli.screen import CommandError, as_json, message, say, show_table
 from egmm.metrics import aurc, expected_calibration_error, risk_coverage_curve
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from egmm._checks import LARGEST, FloatArray, IntArray, import_optional, lost_as_floats, what_is_unusable
 from egmm.cli.columns import assign_roles, incomplete_notes, listing, missing_notes, parse, text_of
-from egmm.cli.options import Source
+from egmm.cli.parsing import Source
 from egmm.cli.screen import CommandError
 from egmm.rows.arrow import decoded, format_of, index_of, open_table
 from egmm.rows.files import is_hidden, open_npy, place_in

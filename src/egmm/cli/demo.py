@@ -10,8 +10,8 @@ from egmm.cli.comparing import control_accuracy, fit_control
 from egmm.cli.data import Data, classes_of
 from egmm.cli.fitting import facts, sentences_of, show_sets, write_outputs, write_rows
 from egmm.cli.models import Fitted, fit_data
-from egmm.cli.options import Source, auto_request, decision
 from egmm.cli.output import check_free, files_below, write_columns, writing_directory
+from egmm.cli.parsing import Source, auto_request, decision
 from egmm.cli.screen import as_json, message, say, show_table
 from egmm.datasets import make_diamond, make_four_class
 from egmm.metrics import set_scores
@@ -129,6 +129,6 @@ def _show_compared(compared: list[dict[str, Any]]) -> None:
     headings = ["open\nrows", "class in\nits set", "accuracy,\nsure rows", "GMM, as\nmany open"]
     show_table(["against the known classes", *headings], lines)
     say(
-        "The GMM is scikit-learn's, with the true number of clusters and the same number of rejected rows; AutoEGMM "
+        "The GMM is scikit-learn's. It is given the true number of clusters and the number of rows to reject; AutoEGMM "
         "finds both, and names the clusters that an open row lies between."
     )

@@ -8,7 +8,7 @@ import numpy as np
 from egmm._checks import FloatArray, import_optional
 from egmm.belief.partition import CredalPartition
 from egmm.cli.models import Scaling
-from egmm.cli.options import Decision
+from egmm.cli.parsing import Decision
 from egmm.plotting import (
     plot_approximations,
     plot_density,

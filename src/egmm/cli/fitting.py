@@ -15,8 +15,6 @@ from egmm.cli import figures
 from egmm.cli.data import TEXT, column_names, find_files, read_data
 from egmm.cli.models import Fitted, fit_data, load_model, save_model
 from egmm.cli.notes import tell
-from egmm.cli.options import MAX_ITER, MISSING_CELLS, Decision, Request, Source
-from egmm.cli.options import decision as read_decision
 from egmm.cli.output import (
     check_free,
     check_table,
@@ -30,6 +28,8 @@ from egmm.cli.output import (
     write_csv,
     writing_directory,
 )
+from egmm.cli.parsing import MAX_ITER, MISSING_CELLS, Decision, Request, Source
+from egmm.cli.parsing import decision as read_decision
 from egmm.cli.screen import (
     CommandError,
     as_json,

@@ -8,8 +8,8 @@ from egmm.cli import figures
 from egmm.cli.data import find_files, read_data
 from egmm.cli.models import check_enough, load_model, prepare, run_selection
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import Request, Source
 from egmm.cli.output import check_free, write_columns, writing_directory
+from egmm.cli.parsing import Request, Source
 from egmm.cli.screen import as_json, bar, counted, say, show_table
 from egmm.cli.streaming import is_streamed, prepare_scan
 from egmm.em.criteria import CRITERIA

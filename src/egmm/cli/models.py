@@ -18,7 +18,7 @@ from egmm.belief.decisions import choose_sets
 from egmm.belief.partition import CredalPartition
 from egmm.cli.data import Data
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import MISSING_CELLS, Decision, Request, Source
+from egmm.cli.parsing import MISSING_CELLS, Decision, Request, Source
 from egmm.cli.screen import CommandError
 from egmm.em.completion import EmptyColumnError, data_moments
 from egmm.em.statistics import Moments

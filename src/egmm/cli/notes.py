@@ -7,7 +7,7 @@ import numpy as np
 
 from egmm._checks import FloatArray
 from egmm.cli.data import Data
-from egmm.cli.options import Request
+from egmm.cli.parsing import Request
 from egmm.cli.screen import message, spaced
 from egmm.em.statistics import Moments
 from egmm.selection import CERTAINTY

@@ -20,7 +20,7 @@ from egmm.belief.partition import CredalPartition
 from egmm.belief.tables import set_names
 from egmm.cli import check_interrupts
 from egmm.cli.data import Data
-from egmm.cli.options import Decision
+from egmm.cli.parsing import Decision
 from egmm.cli.screen import CommandError
 
 TABLES = (".csv", ".parquet", ".feather")

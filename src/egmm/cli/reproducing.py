@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from egmm._progress import Progress
-from egmm.cli import options as o
 from egmm.cli.output import check_free
+from egmm.cli.parsing import one_of
 from egmm.cli.screen import CommandError, Interrupted, as_json, say, show_table
 from egmm.reproduce import ITEMS, Plan, Reproduction
 from egmm.reproduce import reproduce as make
@@ -29,12 +29,12 @@ def reproduce(
     quiet: bool,
 ) -> None:
     """Run or resume a reproduction, and print which claims hold."""
-    wanted = None if only is None else [o.one_of("--only", item, ITEMS) for item in only]
+    wanted = None if only is None else [one_of("--only", item, ITEMS) for item in only]
     directory = None if data is None else str(data)
     plan = Plan.quick(directory) if quick else Plan(data=directory)
     if sets is not None:
         known = {name.lower(): name for name in Plan().datasets}
-        chosen = [known[o.one_of("--sets", name.lower(), tuple(known))] for name in sets]
+        chosen = [known[one_of("--sets", name.lower(), tuple(known))] for name in sets]
         plan = replace(plan, datasets=tuple(chosen))
     check_free(out, force=force or (out / CELLS).is_file())
     lost = None if force else page_lost(out, wanted, plan)

@@ -14,8 +14,8 @@ from egmm.cli.columns import column_notes, no_columns, parse
 from egmm.cli.data import Data, classes_of, find_files, wanted_columns
 from egmm.cli.models import Fitted, Scaling, checked_moments, choose_model, shown
 from egmm.cli.notes import notes_on, notes_on_request, tell
-from egmm.cli.options import Decision, Request, Source
 from egmm.cli.output import claiming, label_columns, mass_columns
+from egmm.cli.parsing import Decision, Request, Source
 from egmm.cli.screen import CommandError
 from egmm.em.statistics import Moments, moments
 from egmm.rows.arrow import FORMATS, format_of, index_notes, open_table

@@ -55,7 +55,7 @@ class BootGMM(CredalClusterer):
     Parameters
     ----------
     n_clusters : int, iterable of int or None, default=2
-        Number of clusters C. Of several, the one with the lowest BIC is chosen. None tries 1 to 9.
+        Number of clusters C. If there are several, the one with the lowest BIC is chosen. None tries 1 to 9.
     n_bootstrap : int, default=500
         Number B of replicates.
     confidence : float, default=0.9
