@@ -79,7 +79,7 @@ class Piece:
     weight: FloatArray | None
     log_evidence: FloatArray | None
     units: Units
-    """Of all features."""
+    """All features."""
 
     @property
     def is_complete(self) -> bool:
