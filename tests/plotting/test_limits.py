@@ -1,11 +1,20 @@
 """Limits that a few far rows do not decide, and what captions say of the plane, the ellipses and the rows outside."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from egmm import EGMM, CredalPartition, FocalSets
 from egmm.datasets import make_diamond, make_two_class
-from egmm.plotting import plot_approximations, plot_masses, plot_pairs, plot_partition, plot_uncertainty, view_of
+from egmm.plotting import (
+    plot_approximations,
+    plot_density,
+    plot_masses,
+    plot_pairs,
+    plot_partition,
+    plot_uncertainty,
+    view_of,
+)
 from egmm.plotting.limits import robust_range
 from egmm.plotting.style import bar_colours, cluster_colours
 
@@ -144,3 +153,12 @@ def test_confidence_of_means_is_drawn_and_named(rng, dim) -> None:
         assert np.ptp(ax.patches[0].get_xy()[:, 0]) == pytest.approx(2 * 2.4477 * errors.means[0, 0], rel=1e-3)
     with pytest.raises(ValueError, match=rf"mean_covariances must have shape \(2, {dim}, {dim}\)"):
         plot_partition(X, partition, means=model.means_, mean_covariances=model.covariances_)
+
+
+def test_a_title_is_above_the_caption() -> None:
+    _, ax = plt.subplots()
+    ax.set_title("rows and their density")
+    plot_density([1.0], [[0, 0]], np.eye(2), ax=ax)
+    ax.figure.canvas.draw()
+    (text,) = [text for text in ax.texts if text.get_gid() == "caption"]
+    assert ax.title.get_window_extent().y0 >= text.get_window_extent().y1

@@ -20,6 +20,9 @@ REACH = 0.75
 CAPTION = "caption"
 """gid of the text written by `write_caption`."""
 
+ABOVE_CAPTION = 16
+"""Space below a title, in points, that a caption fits in."""
+
 PADDING = 0.04
 """Margin beyond the outermost row shown, relative to the width."""
 
@@ -63,8 +66,10 @@ def outside_note(n_outside: int) -> list[str]:
 
 
 def write_caption(ax: Any, parts: Sequence[str]) -> None:
-    """Write a small caption above the upper left corner; a title fits above it."""
+    """Write a small caption above the upper left corner, and lift the title above it."""
     if not parts:
         return
+    if ax.get_title():
+        ax.set_title(ax.get_title(), pad=ABOVE_CAPTION)
     place = {"xy": (0, 1), "xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
     ax.annotate(" · ".join(parts), **place, fontsize="x-small", color=muted(ax), gid=CAPTION)

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from egmm._checks import BoolArray, FloatArray, check_choice, check_finite_matrix, check_same_length
 from egmm.belief.decisions import REWARD, chosen_columns
 from egmm.belief.partition import CredalPartition, check_partition
-from egmm.plotting.limits import outside_note, robust_range, set_robust_limits, write_caption
+from egmm.plotting.limits import ABOVE_CAPTION, outside_note, robust_range, set_robust_limits, write_caption
 from egmm.plotting.style import (
     MOST_MIXED,
     NEUTRAL,
@@ -246,7 +246,7 @@ def plot_approximations(
             outline = f"contours: {100 * OUTLINED:.0f} % of a cluster" if len(points) > MANY_ROWS else ""
             write_caption(ax, [part for part in (plane.kind, outline, *outside_note(n_outside)) if part])
         ax.set(xlabel=plane.labels[0], ylabel=plane.labels[1])
-        ax.set_title(title, pad=16)  # above the caption
+        ax.set_title(title, pad=ABOVE_CAPTION)
     return axes
 
 
