@@ -85,6 +85,10 @@ def test_the_shift_is_the_least_that_makes_points_of_rows():
     assert roots[1] < -1e-9
 
 
+def test_distances_between_points_need_no_shift(rng):
+    assert least_shift(pairwise_distances(rng.normal(size=(30, 4))) ** 2) < 1e-12
+
+
 def test_the_shift_is_no_larger_than_needed():
     X = three_groups()[:120]
     recm = RECM(3, metric="manhattan", delta=5.0, random_state=0).fit(X)
