@@ -62,6 +62,12 @@ def test_rows_without_any_cell_have_the_masses_of_the_weights(gaps) -> None:
     assert model.ebic_ == pytest.approx(without.ebic_, abs=1e-3)
 
 
+def test_weights_may_be_small(gaps) -> None:
+    model = EGMM(3, random_state=0, tol=1e-9).fit(gaps)
+    small = EGMM(3, random_state=0, tol=1e-9).fit(gaps, sample_weight=np.full(len(gaps), 0.1 / len(gaps)))
+    np.testing.assert_allclose(small.means_, model.means_, rtol=1e-4)
+
+
 def test_complete_rows_do_not_see_that_others_lack_cells(gaps) -> None:
     is_whole = ~np.isnan(gaps).any(axis=1)
     X, weight = np.where(is_whole[:, None], gaps, np.nan), is_whole.astype(float)
