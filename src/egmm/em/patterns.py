@@ -79,7 +79,7 @@ class Piece:
     weight: FloatArray | None
     log_evidence: FloatArray | None
     units: Units
-    """All features."""
+    """Units of all features."""
 
     @property
     def is_complete(self) -> bool:
