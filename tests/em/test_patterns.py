@@ -39,7 +39,7 @@ def test_pieces_say_what_blocks_say(rng, backend, covariance, weighted) -> None:
     weight = rng.random(300) if weighted else None
     problem = problem_of(X, "pairs", 3, covariance, engine=backend, weight=weight)
     pieces = PatternRows.of(ArrayRows(X, weight), problem.units)
-    assert [piece.X.shape[1] for (piece,) in pieces.blocks()] == [3, 2, 1]
+    assert [piece.X.shape[1] for piece in pieces.pieces] == [3, 2, 1]
     start = start_of(problem_of(whole, "pairs", 3, covariance), labels)
     by_pieces, by_blocks = (replace(problem, rows=rows).evaluate(start) for rows in (pieces, ArrayRows(X, weight)))
     np.testing.assert_allclose(by_pieces.vector, by_blocks.vector, rtol=1e-11, atol=1e-9)
@@ -50,7 +50,7 @@ def test_pieces_are_at_most_a_block_and_complete_rows_are_not_copied() -> None:
     X = np.zeros((BLOCK_ROWS + 10, 2))
     X[-5:, 1] = np.nan
     rows = ArrayRows(X)
-    pieces = [piece for (piece,) in PatternRows.of(rows, problem_of(X[:9], "pairs", 2, "EEE").units).blocks()]
+    pieces = PatternRows.of(rows, problem_of(X[:9], "pairs", 2, "EEE").units).pieces
     assert [len(piece.X) for piece in pieces] == [BLOCK_ROWS, 5, 5]
     assert [np.shares_memory(piece.X, X) for piece in pieces] == [True, True, False]
 

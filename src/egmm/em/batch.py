@@ -128,9 +128,10 @@ class Batch:
         layout = layout or self.layout
         evidence = self.evidence if rows is self.rows else None
         engine, units = self.first.engine, self.summary.units
+        source: RowSource | PatternRows = rows
         if isinstance(rows, ArrayRows) and has_missing and evidence is None and not layout.diagonal:
-            rows = PatternRows.of(rows, units)
-        problem = Problem(rows, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
+            source = PatternRows.of(rows, units)
+        problem = Problem(source, units, layout, settings, engine, has_missing=has_missing, evidence=evidence)
         if isinstance(rows, ArrayRows) and len(rows.X) <= BLOCK_ROWS:
             return problem.keeping_monomials(rows.X, rows.sample_weight)
         return problem

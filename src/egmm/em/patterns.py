@@ -1,16 +1,16 @@
 """Rows by their missing cells: those with the same ones are passed over together."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from egmm._checks import BoolArray, FloatArray, IntArray
 from egmm.em.statistics import Units
 from egmm.rows.array import ArrayRows
-from egmm.rows.source import BLOCK_ROWS
+from egmm.rows.source import BLOCK_ROWS, Sum, number, tree_sum
 
 MOST_BITS = 52
 """Features whose missing cells a floating-point number can tell apart."""
@@ -124,20 +124,18 @@ def rows_at(
     )
 
 
-class PatternRows(ArrayRows):
-    """Rows in memory whose blocks are pieces, made once."""
+class PatternRows(NamedTuple):
+    """Rows in memory by their missing cells, sorted out once for all passes."""
 
-    def __init__(self, rows: ArrayRows, pieces: list[Piece]) -> None:
-        super().__init__(rows.X, rows.sample_weight, n_jobs=1)
-        self.share_threads(rows)
-        self.pieces = pieces
+    rows: ArrayRows
+    pieces: list[Piece]
 
     @classmethod
-    def of(cls, rows: ArrayRows, units: Units) -> ArrayRows:
+    def of(cls, rows: ArrayRows, units: Units) -> "PatternRows | ArrayRows":
         """The rows in pieces; the rows as they are where pieces would need more memory."""
         pieces = list(pieces_of(rows.X, rows.sample_weight, None, units))
         return cls(rows, pieces) if len(pieces) * rows.X.shape[1] <= len(rows.X) else rows
 
-    def blocks(self, aligned: Any = None) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002  Only rows without labels.
-        """Yield every piece."""
-        return ((piece,) for piece in self.pieces)
+    def reduce(self, function: Callable[[Piece], Sum]) -> Sum:
+        """Apply a function to every piece and add the results by `tree_sum`."""
+        return tree_sum(number(self.rows.spread(function, ((piece,) for piece in self.pieces))))

@@ -125,7 +125,7 @@ class Pass(NamedTuple):
 class Problem:
     """Rows and the layout of a batch; `settings` holds the differences between its fits."""
 
-    rows: RowSource
+    rows: RowSource | PatternRows
     units: Units
     layout: Layout
     settings: Settings
@@ -213,9 +213,10 @@ class Problem:
         if self.has_missing:
             incomplete = Incomplete.of(params, evaluated, self.layout, self.units, self.engine)
         passes = Pass(model, self.layout, self.units, self.engine, incomplete)
+        if isinstance(self.rows, PatternRows):
+            return self.rows.reduce(passes.of_piece)
         if evidence is None:
-            run = passes.of_piece if isinstance(self.rows, PatternRows) else passes.run
-            statistics: Statistics = self.rows.reduce(run)
+            statistics: Statistics = self.rows.reduce(passes.run)
             return statistics
         statistics = self.rows.reduce(passes._replace(log_plausibility=evidence.log_plausibility).run, evidence.codes)
         if evidence.links is None:

@@ -1,6 +1,6 @@
 """Rows in memory or in a memory map."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -41,12 +41,8 @@ class ArrayRows:
         """Some of the rows, or all in another order."""
         weight = None if self.sample_weight is None else self.sample_weight[order]
         taken = type(self)(self.X[order], weight, n_jobs=1)
-        taken.share_threads(self)
+        taken._threads = self._threads  # Closed by the owner of the rows.
         return taken
-
-    def share_threads(self, owner: "ArrayRows") -> None:
-        """Use the threads of other rows, which close them."""
-        self._threads = owner._threads
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -72,7 +68,11 @@ class ArrayRows:
 
     def map(self, function: Callable[..., Result], aligned: Any = None) -> Iterator[Result]:
         """Apply ``function(X, sample_weight[, aligned])`` to every block, in order."""
-        return self._threads.map(function, self.blocks(aligned))
+        return self.spread(function, self.blocks(aligned))
+
+    def spread(self, function: Callable[..., Result], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+        """Apply ``function(*block)`` to given blocks by the threads of the rows, in order."""
+        return self._threads.map(function, blocks)
 
     def apply(self, function: Callable[..., Any], names: str | list[str], out: Any = None, metadata: Any = None) -> Any:  # noqa: ARG002
         """Apply a function of `em.assign` to every row."""
